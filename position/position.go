@@ -1,0 +1,146 @@
+package position
+
+import (
+	"fmt"
+	"time"
+)
+
+// Mark is what one committed transaction, or a run of consecutive committed
+// transactions without outbox rows, contributes to a position. Marks are small
+// values; the GTID set itself is only touched by Position.Advance.
+type Mark struct {
+	// GTID of the (last) transaction; zero when the source gave none.
+	GTID GTID
+	// First is the first sequence number of a run that ends at GTID.Seq; equal
+	// to GTID.Seq for a single transaction, and zero when GTID is zero.
+	First uint64
+	// File and Pos are the binlog coordinates right after the transaction, on
+	// the server that the stream is connected to. Pos is 64 bits wide since a
+	// single transaction may push a file over 4 GiB, beyond the header's field.
+	File string
+	Pos  uint64
+	// Committed is the commit time on the originating server: microseconds
+	// precise on MySQL 8.0.1+ (original_commit_timestamp), else whole seconds
+	// from the event header. The zero time means unknown.
+	Committed time.Time
+}
+
+// Join extends m by the transaction next when both carry no outbox rows and
+// count on in the same sequence, and reports whether it did. It keeps runs of
+// foreign transactions at one Mark.
+func (m *Mark) Join(next Mark) bool {
+	switch {
+	case m.GTID.IsZero() && next.GTID.IsZero():
+		// File positions: the later one says it all.
+	case m.GTID.IsZero() || next.GTID.IsZero() || !m.GTID.sameSource(next.GTID):
+		return false
+	case next.First != m.GTID.Seq+1:
+		return false
+	}
+	first := m.First
+	*m = next
+	if !next.GTID.IsZero() {
+		m.First = first
+	}
+	return true
+}
+
+// Partial says how much of a transaction that is published in parts has been
+// published: the first Rows outbox rows of GTID. GTID is then not yet a member
+// of the position's set.
+type Partial struct {
+	GTID GTID   `json:"gtid"`
+	Rows uint64 `json:"rows"`
+}
+
+// Position is where a connector is: everything at or before it is published.
+// The zero value means "nowhere yet". A Position is a value, but Set is shared
+// by copies: Clone before handing one to another goroutine that keeps it.
+type Position struct {
+	Flavor Flavor `json:"flavor,omitempty"`
+	// Server is the identity of the server whose File and Pos these are:
+	// server_uuid on MySQL, "server_id@host" is never used. Empty on MariaDB.
+	Server string `json:"server,omitempty"`
+	// Set holds all executed GTIDs; nil when the source has none and File and
+	// Pos alone count.
+	Set  *Set   `json:"gtid_set,omitempty"`
+	File string `json:"file,omitempty"`
+	Pos  uint64 `json:"pos,omitempty"`
+	// Last and Committed are the fingerprint of the last transaction: a source
+	// that gives the same GTID another commit time has lost and reused it.
+	Last      GTID      `json:"last,omitzero"`
+	Committed time.Time `json:"committed,omitzero"`
+	Partial   *Partial  `json:"partial,omitempty"`
+	// Seq counts published outbox rows over the life of the connector.
+	Seq uint64 `json:"seq"`
+}
+
+// IsZero reports whether p names no place at all.
+func (p Position) IsZero() bool {
+	return (p.Set == nil || p.Set.IsEmpty()) && p.File == "" && p.Partial == nil
+}
+
+// HasGTID reports whether p is to be resumed by GTID set (true) or by File and Pos.
+func (p Position) HasGTID() bool { return p.Set != nil }
+
+// Clone returns a copy that shares nothing with p.
+func (p Position) Clone() Position {
+	if p.Set != nil {
+		p.Set = p.Set.Clone()
+	}
+	if p.Partial != nil {
+		c := *p.Partial
+		p.Partial = &c
+	}
+	return p
+}
+
+// Advance moves p over the transaction or run that m describes. It changes the
+// shared Set in place. Advancing twice over the same mark changes nothing more.
+func (p *Position) Advance(m Mark) {
+	if !m.GTID.IsZero() && p.Set != nil {
+		p.Set.AddRange(m.GTID, m.First)
+	}
+	if m.File != "" {
+		p.File, p.Pos = m.File, m.Pos
+	}
+	p.Last, p.Committed, p.Partial = m.GTID, m.Committed, nil
+}
+
+// Covers reports whether everything published at o is also published at p.
+// Positions of different kinds (GTID and file, or file positions of different
+// servers or base names) do not cover each other.
+func (p Position) Covers(o Position) bool {
+	if o.IsZero() {
+		return true
+	}
+	if p.Set != nil && o.Set != nil {
+		if !p.Set.Contains(o.Set) {
+			return false
+		}
+		if o.Partial == nil || p.Set.Has(o.Partial.GTID) {
+			return true
+		}
+		return p.Partial != nil && p.Partial.GTID == o.Partial.GTID && p.Partial.Rows >= o.Partial.Rows
+	}
+	if p.Set != nil || o.Set != nil || p.Server != o.Server {
+		return false
+	}
+	c, err := CompareFiles(p.File, o.File)
+	return err == nil && (c > 0 || c == 0 && p.Pos >= o.Pos)
+}
+
+// String is for logs and people: the last GTID with the size of the set, or
+// file:pos.
+func (p Position) String() string {
+	switch {
+	case p.IsZero():
+		return "none"
+	case p.Set != nil && p.Partial != nil:
+		return fmt.Sprintf("%s and %d rows of %s", p.Set, p.Partial.Rows, p.Partial.GTID)
+	case p.Set != nil:
+		return p.Set.String()
+	default:
+		return fmt.Sprintf("%s:%d", p.File, p.Pos)
+	}
+}
