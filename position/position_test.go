@@ -117,7 +117,9 @@ func TestB017FileNamesAreOrderedByNumber(t *testing.T) {
 
 func TestMarksOfForeignTransactionsJoin(t *testing.T) {
 	g := func(s string) GTID { return mustGTID(t, s) }
-	at := func(s string, first uint64) Mark { return Mark{GTID: g(s), First: first, File: "b.000001", Pos: 10 * first} }
+	at := func(s string, first uint64) Mark {
+		return Mark{GTID: g(s), First: first, File: "b.000001", Pos: 10 * first}
+	}
 	tests := []struct {
 		name      string
 		a, b      Mark

@@ -1,0 +1,72 @@
+package admin
+
+import "time"
+
+// Status is the answer of GET /v1/status.
+type Status struct {
+	Node    string `json:"node"`
+	Version string `json:"version"`
+	// Role is leader, follower, candidate or starting.
+	Role       string      `json:"role"`
+	Leader     string      `json:"leader"`
+	Term       uint64      `json:"term"`
+	Connectors []Connector `json:"connectors"`
+}
+
+// Connector is one connector in Status.
+type Connector struct {
+	Name string `json:"name"`
+	// State is running, paused, stopped, failed, or unassigned on a node that does
+	// not run it.
+	State string `json:"state"`
+	// Phase is what a running connector is at; "streaming" when all is well.
+	Phase     string     `json:"phase,omitempty"`
+	Since     time.Time  `json:"since"`
+	Delivery  string     `json:"delivery"`
+	Source    *Source    `json:"source,omitempty"`
+	Position  Position   `json:"position"`
+	Published uint64     `json:"published_records"`
+	Terms     uint64     `json:"terms"`
+	Queue     Queue      `json:"queue"`
+	LastError *LastError `json:"last_error"`
+}
+
+// Source is the open binlog stream of a connector.
+type Source struct {
+	Connected      bool    `json:"connected"`
+	Flavor         string  `json:"flavor"`
+	ServerUUID     string  `json:"server_uuid,omitempty"`
+	ServerVersion  string  `json:"server_version"`
+	BinlogFile     string  `json:"binlog_file"`
+	BinlogPosition uint64  `json:"binlog_position"`
+	LastEventAge   float64 `json:"last_event_or_heartbeat_age_seconds"`
+	// EventTime is the commit time of the last transaction read.
+	EventTime *time.Time `json:"event_time,omitempty"`
+}
+
+// Position is what has been made durable.
+type Position struct {
+	GTIDSet   string     `json:"gtid_set,omitempty"`
+	File      string     `json:"file,omitempty"`
+	Pos       uint64     `json:"pos,omitempty"`
+	LastGTID  string     `json:"last_gtid,omitempty"`
+	EventTime *time.Time `json:"event_time,omitempty"`
+	// Sequence counts published outbox rows over the connector's life.
+	Sequence uint64 `json:"sequence"`
+}
+
+// Queue is what waits for the sink.
+type Queue struct {
+	Records int `json:"records"`
+	Bytes   int `json:"bytes"`
+}
+
+// LastError is why a connector is not streaming.
+type LastError struct {
+	Code    string    `json:"code"`
+	Message string    `json:"message"`
+	GTID    string    `json:"gtid,omitempty"`
+	At      time.Time `json:"at"`
+	// RetryAt is the time of the next attempt; absent when an operator must act.
+	RetryAt *time.Time `json:"retry_at,omitempty"`
+}
