@@ -1,0 +1,48 @@
+# Every target works as root and not, on a machine with git, make and Go; what
+# else is needed (MySQL, MariaDB, Kafka, Java) test/servers brings into the
+# user's cache.
+GO      ?= go
+TIMEOUT ?= 40m
+FUZZTIME ?= 30s
+TOOLS   := $(CURDIR)/.cache/tools
+
+.PHONY: help build demo test fast unit race e2e lint fuzz bench generate
+
+help: ## show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-10s %s\n' "$$t" "$$d"; done
+
+build: ## build bin/binlog-outbox
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/binlog-outbox ./cmd/binlog-outbox
+
+demo: ## real MySQL and Kafka, a small shop, the connector, a kill -9 half-way, and the count
+	$(GO) run ./test/demo
+
+test: fast race e2e ## everything, as CI runs it
+
+fast: ## vet and the unit tests: what each commit must pass
+	$(GO) vet ./...
+	$(GO) test -timeout $(TIMEOUT) . ./admin ./config ./connector ./converter ./debezium ./ha ./position ./router ./schema ./cmd/...
+
+race: ## the packages with goroutines under the race detector, with their real servers
+	$(GO) test -race -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/... ./test/servers/...
+
+e2e: SHELL := /bin/bash
+e2e: .SHELLFLAGS := -o pipefail -c
+e2e: ## real processes and real servers, one check for each promise
+	$(GO) test -timeout $(TIMEOUT) -v -count=1 ./test/e2e/... 2>&1 | grep -vE '^=== (RUN|PAUSE|CONT)'
+
+lint: ## golangci-lint with the project's rules
+	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+	$(TOOLS)/golangci-lint run ./...
+
+fuzz: ## each fuzz target for FUZZTIME
+	@for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p 2>/dev/null | grep '^Fuzz' || true); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+	  done; done
+
+bench: ## the benchmarks of the stages
+	$(GO) test -run '^$$' -bench . -benchmem ./canal ./router ./converter ./position ./kafka ./ha
+
+generate: ## docs that are made from the code
+	$(GO) generate ./...

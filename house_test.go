@@ -1,0 +1,161 @@
+// Package house holds the structure of the project to its own rules.
+package house
+
+import (
+	"encoding/json"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/binlog-outbox/binlog-outbox/"
+
+// arrows says which of our packages a package may import, and why. What is not
+// listed is forbidden; a new arrow is a decision and gets its reason here.
+var arrows = map[string]map[string]string{
+	"position":  {},
+	"schema":    {},
+	"converter": {"schema": "column types decide Connect types"},
+	"router":    {"schema": "rows and tables", "converter": "the record that a route makes is Connect data"},
+	"canal":     {"schema": "rows and tables", "position": "marks and where to resume"},
+	"kafka":     {"position": "a batch is durable together with its position"},
+	"ha":        {"position": "positions are replicated and may not go back"},
+	"config":    {},
+	"debezium":  {"config": "connector JSON becomes our configuration"},
+	"admin":     {},
+	"connector": {
+		"canal": "transactions and the stream's status", "kafka": "batches and records",
+		"position": "where a term begins and what it made durable", "schema": "rows go to the encoder",
+	},
+	"cmd/binlog-outbox": {
+		"admin": "wiring", "canal": "wiring", "config": "wiring", "connector": "wiring", "converter": "wiring", "debezium": "wiring",
+		"ha": "wiring", "kafka": "wiring", "position": "wiring", "router": "wiring", "schema": "wiring",
+	},
+}
+
+// libraries lists the packages at which the types of a library stop.
+var libraries = map[string][]string{
+	"github.com/go-mysql-org/go-mysql": {"canal", "position"}, // position wraps the GTID set's text and wire form, and exports none of its types
+	"github.com/IBM/sarama":            {"kafka"},
+	"github.com/hashicorp/raft":        {"ha"},
+	"github.com/spf13/cobra":           {"cmd/binlog-outbox"},
+	"github.com/goccy/go-yaml":         {"config", "debezium", "cmd/binlog-outbox"},
+}
+
+// pure packages know no I/O and no clocks of the machine's network.
+var pure = []string{"position", "schema", "router", "converter"}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	GoFiles    []string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,GoFiles", "./...").Output()
+	if err != nil {
+		t.Fatalf("listing packages: %v", err)
+	}
+	var pkgs []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
+		var p pkg
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+	return pkgs
+}
+
+func TestArrows(t *testing.T) {
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		allowed, ours := arrows[name]
+		if !ours {
+			if strings.HasPrefix(name, "test/") || strings.HasSuffix(name, "test") || strings.Contains(name, "/internal/") || len(p.GoFiles) == 0 {
+				continue
+			}
+			t.Errorf("package %s has no line in the table of arrows: say what it may import and why", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, inside := strings.CutPrefix(imp, module)
+			if inside && allowed[to] == "" && !strings.HasPrefix(to, name+"/") {
+				t.Errorf("%s imports %s, which is not one of its arrows", name, to)
+			}
+			for lib, stops := range libraries {
+				if (imp == lib || strings.HasPrefix(imp, lib+"/")) && !slices.Contains(stops, name) {
+					t.Errorf("%s imports %s, whose types stop at %v", name, imp, stops)
+				}
+			}
+			if slices.Contains(pure, name) && slices.Contains([]string{"net", "net/http", "os", "os/exec", "database/sql", "log", "log/slog"}, imp) {
+				t.Errorf("%s is pure and imports %s", name, imp)
+			}
+		}
+	}
+}
+
+// Each package says in one comment what it is.
+func TestOnePackageComment(t *testing.T) {
+	for _, p := range list(t) {
+		dir := strings.TrimPrefix(p.ImportPath, module)
+		comments := 0
+		for _, f := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, f), nil, parser.ParseComments|parser.PackageClauseOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file.Doc != nil {
+				comments++
+			}
+		}
+		if len(p.GoFiles) > 0 && comments != 1 {
+			t.Errorf("package %s has %d package comments, want 1", dir, comments)
+		}
+	}
+}
+
+// A replace directive would break "go install module@version".
+func TestNoReplace(t *testing.T) {
+	b, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(b), "\nreplace") {
+		t.Error("go.mod has a replace directive")
+	}
+}
+
+// Files stay readable in one go.
+func TestFileLength(t *testing.T) {
+	const most = 600
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != "." {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_table.go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if n := strings.Count(string(b), "\n"); n > most {
+			t.Errorf("%s has %d lines, more than %d: is it one room with one purpose?", path, n, most)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
