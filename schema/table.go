@@ -26,7 +26,9 @@ func (t *Table) Column(name string) int {
 	return -1
 }
 
-// Type is the SQL type of a column, without length and signedness.
+// Type is the SQL type of a column, without length and signedness. Unknown is a
+// type this package has no decoding for: such a column may stand in a table, but
+// reading its value is an error.
 type Type uint8
 
 // The column types of MySQL and MariaDB.
@@ -68,6 +70,33 @@ const (
 	Inet6 // MariaDB
 )
 
+// String returns the SQL keyword in lower case ("mediumint").
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return typeNames[Unknown]
+}
+
+var typeNames = [...]string{
+	Unknown: "unknown", TinyInt: "tinyint", SmallInt: "smallint", MediumInt: "mediumint",
+	Int: "int", BigInt: "bigint", Float: "float", Double: "double", Decimal: "decimal",
+	Bit: "bit", Year: "year", Date: "date", Time: "time", DateTime: "datetime",
+	Timestamp: "timestamp", Char: "char", VarChar: "varchar", TinyText: "tinytext",
+	Text: "text", MediumText: "mediumtext", LongText: "longtext", Binary: "binary",
+	VarBinary: "varbinary", TinyBlob: "tinyblob", Blob: "blob", MediumBlob: "mediumblob",
+	LongBlob: "longblob", Enum: "enum", Set: "set", JSON: "json", Geometry: "geometry",
+	Vector: "vector", UUID: "uuid", Inet4: "inet4", Inet6: "inet6",
+}
+
+// IsText reports whether values of the type have a character set of their own:
+// CHAR, VARCHAR and the TEXT types. (ENUM and SET have one only in their
+// definition.)
+func (t Type) IsText() bool { return t >= Char && t <= LongText }
+
+// IsInteger reports whether the type is TINYINT .. BIGINT.
+func (t Type) IsInteger() bool { return t >= TinyInt && t <= BigInt }
+
 // Column describes one column. Which fields count depends on Type.
 type Column struct {
 	Name     string
@@ -82,7 +111,8 @@ type Column struct {
 	// FSP is the number of fraction digits of TIME, DATETIME and TIMESTAMP.
 	FSP int
 	// Charset is the server's name of the character set of a text, ENUM or SET
-	// column ("utf8mb4", "latin1"); empty for other types.
+	// column ("utf8mb4", "latin1"; always "utf8mb3", never its alias "utf8");
+	// empty for other types.
 	Charset string
 	// Elements are the texts of ENUM and SET in definition order, in UTF-8.
 	Elements []string
@@ -91,6 +121,9 @@ type Column struct {
 	// binlog does not carry it: DefaultKnown is then false).
 	Default      *string
 	DefaultKnown bool
+	// DefaultExpr is the text of the DEFAULT clause when that is an expression
+	// ("CURRENT_TIMESTAMP(3)", "uuid()"); Default is nil then.
+	DefaultExpr string
 	// ColumnType is information_schema's COLUMN_TYPE ("bigint unsigned"), for
 	// messages; empty when the shape came from the binlog alone.
 	ColumnType string

