@@ -1,0 +1,111 @@
+package servers
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+const kafkaVersion = "4.3.1"
+
+// kafkaArtifacts is a broker with its tools and a logger.
+var kafkaArtifacts = []artifact{
+	"org.apache.kafka:kafka_2.13:" + kafkaVersion,
+	"org.apache.kafka:kafka-tools:" + kafkaVersion,
+	"org.apache.logging.log4j:log4j-slf4j2-impl:2.25.5",
+	"org.apache.logging.log4j:log4j-core:2.25.5",
+}
+
+// kafkaDist is Kafka in the cache and the Java that runs it.
+type kafkaDist struct {
+	javaPath string
+	home     string
+}
+
+const kafkaLogging = `rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d{ISO8601} %p %m (%c)%n
+`
+
+// findKafka answers the program, fetched if need be.
+func findKafka(ctx context.Context, log io.Writer) (*kafkaDist, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	d := &kafkaDist{home: filepath.Join(cache, "kafka-"+kafkaVersion)}
+	if d.javaPath, err = findJava(ctx, log); err != nil {
+		return nil, err
+	}
+	err = build(ctx, d.home, func(tmp string) error {
+		say(log, "fetching kafka %s", kafkaVersion)
+		if err := fetchJars(ctx, filepath.Join(tmp, "libs"), kafkaArtifacts, log); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(tmp, "log4j2.properties"), []byte(kafkaLogging), 0o644); err != nil {
+			return err
+		}
+		fresh := kafkaDist{javaPath: d.javaPath, home: tmp}
+		return fresh.makeTemplate(ctx)
+	})
+	return d, err
+}
+
+// java is a Java program on Kafka's class path.
+func (d *kafkaDist) java(ctx context.Context, jvm []string, class string, args ...string) *exec.Cmd {
+	all := []string{
+		"-XX:+UseSerialGC", // the quickest to start and the smallest
+		"-Dlog4j2.configurationFile=" + filepath.Join(d.home, "log4j2.properties"),
+		"-cp", filepath.Join(d.home, "libs", "*"),
+	}
+	all = append(append(append(all, jvm...), class), args...)
+	if ctx == nil {
+		return exec.Command(d.javaPath, all...)
+	}
+	return exec.CommandContext(ctx, d.javaPath, all...)
+}
+
+// makeTemplate formats a data folder once. Formatting takes a JVM more than a second,
+// and only identities differ from one broker to the next.
+func (d *kafkaDist) makeTemplate(ctx context.Context) error {
+	settings := filepath.Join(d.home, "template.properties")
+	data := filepath.Join(d.home, "template")
+	text := "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:1\ncontroller.listener.names=CONTROLLER\n" +
+		"listeners=PLAINTEXT://127.0.0.1:2,CONTROLLER://127.0.0.1:1\nlog.dirs=" + data + "\n"
+	if err := os.WriteFile(settings, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return run(ctx, d.java(ctx, nil, "kafka.tools.StorageTool", "format", "-t", newUUID(), "-c", settings))
+}
+
+// format makes the data folder of a broker with that id.
+func (d *kafkaDist) format(ctx context.Context, data string, id int, clusterID string) error {
+	if err := copyTree(data, filepath.Join(d.home, "template")); err != nil {
+		return err
+	}
+	meta := fmt.Sprintf("version=1\nnode.id=%d\ncluster.id=%s\ndirectory.id=%s\n", id, clusterID, newUUID())
+	return os.WriteFile(filepath.Join(data, "meta.properties"), []byte(meta), 0o644)
+}
+
+// newUUID is a random id as Kafka writes them: 16 bytes in unpadded URL base64. It
+// never begins with a dash, which Kafka's tools take for an option.
+func newUUID() string {
+	for {
+		var id [16]byte
+		rand.Read(id[:])
+		id[6] = id[6]&0x0f | 0x40
+		id[8] = id[8]&0x3f | 0x80
+		if text := base64.RawURLEncoding.EncodeToString(id[:]); !bytes.HasPrefix([]byte(text), []byte("-")) {
+			return text
+		}
+	}
+}
