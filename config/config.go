@@ -1,0 +1,313 @@
+package config
+
+import (
+	"strings"
+	"time"
+)
+
+// Config is everything one node is told: about itself, and the connectors that
+// it runs. What each setting means, its default and the Debezium or Kafka
+// Connect key that it replaces stand in the table that Reference prints; the
+// comments here only add what Go code must know.
+//
+// A Config is read only once built, and safe for concurrent reads.
+type Config struct {
+	Node       Node        `yaml:"node"`
+	Cluster    Cluster     `yaml:"cluster"`
+	Admin      Admin       `yaml:"admin"`
+	Metrics    Metrics     `yaml:"metrics"`
+	Log        Log         `yaml:"log"`
+	Tracing    Tracing     `yaml:"tracing"`
+	Connectors []Connector `yaml:"connectors"`
+
+	// origins says where each value came from, by path; nil for a Config that
+	// was put together in Go.
+	origins map[string]source
+}
+
+// Node is this process.
+type Node struct {
+	ID              string        `yaml:"id"`
+	DataDir         string        `yaml:"data_dir"`
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`
+}
+
+// Cluster is the Raft group of connector nodes. No peers: a single node.
+type Cluster struct {
+	Listen    string     `yaml:"listen"`
+	Advertise string     `yaml:"advertise"`
+	Peers     []string   `yaml:"peers"`
+	TLS       ClusterTLS `yaml:"tls"`
+}
+
+// ClusterTLS secures the traffic between nodes with mutual TLS: each of the
+// fields is a path of a PEM file.
+type ClusterTLS struct {
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+	CA   string `yaml:"client_ca"`
+}
+
+// Peer is one node of the cluster, as written in Cluster.Peers ("id=host:port").
+type Peer struct {
+	ID      string
+	Address string
+}
+
+// ParsedPeers returns the peers that are written as "id=host:port"; validation
+// has refused a Config with others.
+func (c Cluster) ParsedPeers() []Peer {
+	peers := make([]Peer, 0, len(c.Peers))
+	for _, p := range c.Peers {
+		if id, address, ok := strings.Cut(p, "="); ok {
+			peers = append(peers, Peer{ID: id, Address: address})
+		}
+	}
+	return peers
+}
+
+// Admin is the HTTP surface.
+type Admin struct {
+	Listen     string `yaml:"listen"`
+	WebConfig  string `yaml:"web_config"`
+	ConnectAPI bool   `yaml:"connect_api"`
+}
+
+// Metrics says which metric names are served beside our own.
+type Metrics struct {
+	DebeziumNames string `yaml:"debezium_names"`
+}
+
+// Log is the format and the level of the log.
+type Log struct {
+	Level  string            `yaml:"level"`
+	Format string            `yaml:"format"`
+	Levels map[string]string `yaml:"levels"`
+}
+
+// Tracing is where spans are sent.
+type Tracing struct {
+	OTLPEndpoint string  `yaml:"otlp_endpoint"`
+	SampleRatio  float64 `yaml:"sample_ratio"`
+}
+
+// Connector is one outbox on its way to Kafka.
+type Connector struct {
+	Name        string    `yaml:"name"`
+	TopicPrefix string    `yaml:"topic_prefix"`
+	Source      Source    `yaml:"source"`
+	Outbox      Outbox    `yaml:"outbox"`
+	Format      Format    `yaml:"format"`
+	Headers     Headers   `yaml:"headers"`
+	Kafka       Kafka     `yaml:"kafka"`
+	Limits      Limits    `yaml:"limits"`
+	Heartbeat   Heartbeat `yaml:"heartbeat"`
+	Retry       Retry     `yaml:"retry"`
+	Signals     Signals   `yaml:"signals"`
+	Debezium    Debezium  `yaml:"debezium"`
+}
+
+// Source is the MySQL or MariaDB server and what is read from it.
+type Source struct {
+	Host     string `yaml:"host"`
+	Port     int    `yaml:"port"`
+	User     string `yaml:"user"`
+	Password Secret `yaml:"password"`
+	Flavor   Flavor `yaml:"flavor"`
+	// ServerID 0 means DerivedServerID.
+	ServerID       uint32        `yaml:"server_id"`
+	TLS            SourceTLS     `yaml:"tls"`
+	ConnectTimeout time.Duration `yaml:"connect_timeout"`
+	Heartbeat      time.Duration `yaml:"heartbeat"`
+	Positions      PositionMode  `yaml:"positions"`
+	// Table is the short form of a list of one; use Source.Tables.
+	Table string `yaml:"table"`
+	// TableList and TablePatterns are the long forms; use Source.Tables.
+	TableList          []string      `yaml:"tables"`
+	TablePatterns      []string      `yaml:"table_patterns"`
+	Start              Start         `yaml:"start"`
+	GTIDInclude        []string      `yaml:"gtid_include"`
+	GTIDExclude        []string      `yaml:"gtid_exclude"`
+	OnUndecodableEvent OnUndecodable `yaml:"on_undecodable_event"`
+}
+
+// SourceTLS is TLS towards the database server. CA and Cert are paths of PEM
+// files or PEM text; Key is a path, KeyPEM the text.
+type SourceTLS struct {
+	Mode       SSLMode `yaml:"mode"`
+	CA         string  `yaml:"ca"`
+	Cert       string  `yaml:"cert"`
+	Key        string  `yaml:"key"`
+	KeyPEM     Secret  `yaml:"key_pem"`
+	ServerName string  `yaml:"server_name"`
+}
+
+// Outbox says which column plays which part and how a row becomes a record; the
+// words and the order of work are those of Debezium's EventRouter.
+type Outbox struct {
+	ID                string            `yaml:"id"`
+	Key               string            `yaml:"key"`
+	Payload           string            `yaml:"payload"`
+	Timestamp         string            `yaml:"timestamp"`
+	SchemaVersion     string            `yaml:"schema_version"`
+	RouteBy           string            `yaml:"route_by"`
+	RouteRegex        string            `yaml:"route_regex"`
+	RouteTopic        string            `yaml:"route_topic"`
+	Additional        []string          `yaml:"additional"`
+	MissingAdditional MissingAdditional `yaml:"missing_additional"`
+	ExpandJSON        bool              `yaml:"expand_json"`
+	JSONNull          string            `yaml:"json_null"`
+	JSONEmptyArray    string            `yaml:"json_empty_array"`
+	FieldNames        string            `yaml:"field_names"`
+	TombstoneOnEmpty  bool              `yaml:"tombstone_on_empty"`
+	OnUpdate          OnUpdate          `yaml:"on_update"`
+	TraceContext      string            `yaml:"trace_context"`
+	TraceOperation    string            `yaml:"trace_operation"`
+	TraceContextOnly  bool              `yaml:"trace_context_only"`
+}
+
+// Format says how keys, values and headers become bytes.
+type Format struct {
+	Envelope       string    `yaml:"envelope"`
+	Key            Converter `yaml:"key"`
+	Value          Converter `yaml:"value"`
+	Header         Converter `yaml:"header"`
+	SchemaRegistry string    `yaml:"schema_registry"`
+}
+
+// Converter is one of Kafka Connect's converters with the options that change
+// bytes. In YAML the type alone may stand for it: "key: string".
+type Converter struct {
+	Type                   ConverterType `yaml:"type"`
+	Schemas                bool          `yaml:"schemas"`
+	Decimal                string        `yaml:"decimal"`
+	ReplaceNullWithDefault bool          `yaml:"replace_null_with_default"`
+	// Delegate is what the binary converter hands everything but bytes to; empty
+	// for none. The options with the prefix are the delegate's.
+	Delegate                       ConverterType `yaml:"delegate"`
+	DelegateSchemas                bool          `yaml:"delegate_schemas"`
+	DelegateDecimal                string        `yaml:"delegate_decimal"`
+	DelegateReplaceNullWithDefault bool          `yaml:"delegate_replace_null_with_default"`
+}
+
+// Headers are the record headers beside the router's own.
+type Headers struct {
+	Context  bool `yaml:"context"`
+	Sequence bool `yaml:"sequence"`
+}
+
+// Kafka is the cluster written to, and how.
+type Kafka struct {
+	Brokers               []string      `yaml:"brokers"`
+	ClientID              string        `yaml:"client_id"`
+	TLS                   KafkaTLS      `yaml:"tls"`
+	SASL                  SASL          `yaml:"sasl"`
+	Delivery              Delivery      `yaml:"delivery"`
+	TransactionalIDPrefix string        `yaml:"transactional_id_prefix"`
+	TransactionTimeout    time.Duration `yaml:"transaction_timeout"`
+	Acks                  string        `yaml:"acks"`
+	Compression           string        `yaml:"compression"`
+	Partitioner           string        `yaml:"partitioner"`
+	// MaxMessageBytes 0: the topics' own limits decide.
+	MaxMessageBytes Size          `yaml:"max_message_bytes"`
+	RequestTimeout  time.Duration `yaml:"request_timeout"`
+	CreateTopics    CreateTopics  `yaml:"create_topics"`
+	// PositionReplication is the replication factor of the position topic; -1:
+	// the broker's default.
+	PositionReplication int `yaml:"position_replication_factor"`
+}
+
+// KafkaTLS is TLS towards the brokers. CA and Cert are paths of PEM files or PEM
+// text; Key is a path, KeyPEM the text.
+type KafkaTLS struct {
+	Enabled            bool   `yaml:"enabled"`
+	CA                 string `yaml:"ca"`
+	Cert               string `yaml:"cert"`
+	Key                string `yaml:"key"`
+	KeyPEM             Secret `yaml:"key_pem"`
+	ServerName         string `yaml:"server_name"`
+	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"`
+}
+
+// On reports whether the brokers are spoken to over TLS: asked for, or implied
+// by any of the other fields.
+func (t KafkaTLS) On() bool {
+	return t.Enabled || t.CA != "" || t.Cert != "" || t.Key != "" || !t.KeyPEM.IsZero() ||
+		t.ServerName != "" || t.InsecureSkipVerify
+}
+
+// SASL is how this client shows who it is. An empty Mechanism is none.
+type SASL struct {
+	Mechanism    string `yaml:"mechanism"`
+	User         string `yaml:"user"`
+	Password     Secret `yaml:"password"`
+	Token        Secret `yaml:"token"`
+	TokenURL     string `yaml:"token_url"`
+	ClientID     string `yaml:"client_id"`
+	ClientSecret Secret `yaml:"client_secret"`
+	Scope        string `yaml:"scope"`
+	// Extensions are sent beside an OAUTHBEARER token ("logicalCluster").
+	Extensions map[string]string `yaml:"extensions"`
+}
+
+// CreateTopics says how missing topics are made. With nothing set they are left
+// to the broker's auto.create.topics.enable.
+type CreateTopics struct {
+	Partitions        int               `yaml:"partitions"`
+	ReplicationFactor int               `yaml:"replication_factor"`
+	Configs           map[string]string `yaml:"configs"`
+	Groups            []TopicGroup      `yaml:"groups"`
+}
+
+// On reports whether topics are created by us.
+func (c CreateTopics) On() bool {
+	return c.Partitions != 0 || c.ReplicationFactor != 0 || len(c.Configs) > 0 || len(c.Groups) > 0
+}
+
+// TopicGroup is another set of creation settings, for the topics whose names
+// match one of Include and none of Exclude (regular expressions of the whole
+// name). The first matching group in the list counts.
+type TopicGroup struct {
+	Name              string            `yaml:"name"`
+	Include           []string          `yaml:"include"`
+	Exclude           []string          `yaml:"exclude"`
+	Partitions        int               `yaml:"partitions"`
+	ReplicationFactor int               `yaml:"replication_factor"`
+	Configs           map[string]string `yaml:"configs"`
+}
+
+// Limits bound memory and the size of what is committed in one go.
+type Limits struct {
+	QueueRecords     int  `yaml:"queue_records"`
+	QueueBytes       Size `yaml:"queue_bytes"`
+	BatchRecords     int  `yaml:"batch_records"`
+	BatchBytes       Size `yaml:"batch_bytes"`
+	TransactionBytes Size `yaml:"transaction_bytes"`
+	TransactionRows  int  `yaml:"transaction_rows"`
+}
+
+// Heartbeat are the records that show consumers and monitors that an idle
+// connector is alive. Interval 0 is off.
+type Heartbeat struct {
+	Interval    time.Duration `yaml:"interval"`
+	TopicPrefix string        `yaml:"topic_prefix"`
+}
+
+// Retry is the back-off between two terms of a connector. MaxAttempts -1 is
+// for ever.
+type Retry struct {
+	MaxAttempts int           `yaml:"max_attempts"`
+	Initial     time.Duration `yaml:"initial"`
+	Max         time.Duration `yaml:"max"`
+}
+
+// Signals is where Debezium's signals are taken from.
+type Signals struct {
+	Table string `yaml:"table"`
+}
+
+// Debezium says how closely Debezium is followed where it can be told apart.
+type Debezium struct {
+	Quirks bool   `yaml:"quirks"`
+	Compat string `yaml:"compat"`
+}

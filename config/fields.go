@@ -1,0 +1,199 @@
+package config
+
+// field is one row of the table that defaults, the reference, validation and the
+// Debezium conversion's hints come from. Its type is that of the struct field at
+// Path; a test holds the table and the structs together.
+type field struct {
+	path string
+	// def is the default as one would write it in YAML; empty is the zero value.
+	def string
+	// replaces names the Debezium or Kafka Connect keys that this one replaces.
+	replaces string
+	doc      string
+	words    []string
+	required bool
+	// planned says what does not work yet, when the value is not the default.
+	planned string
+	// example stands in the reference where there is no default.
+	example string
+}
+
+func words[W ~string](list ...W) []string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = string(w)
+	}
+	return out
+}
+
+// fields returns the table in the order of the structs. Lists of structs are
+// written "connectors[]". A path that names a struct documents the section.
+func fields() []field {
+	var all []field
+	all = append(all, nodeFields()...)
+	all = append(all, connectorFields()...)
+	all = append(all, outboxFields()...)
+	all = append(all, formatFields()...)
+	all = append(all, kafkaFields()...)
+	return append(all, runtimeFields()...)
+}
+
+func nodeFields() []field {
+	return []field{
+		{path: "node", doc: "This process."},
+		{path: "node.id", replaces: "worker_id in /connectors/*/status",
+			doc: "Name of this node: unique in the cluster, and the same after a restart. Default: the host name."},
+		{path: "node.data_dir", def: "/var/lib/binlog-outbox", replaces: "offset.storage.topic, config.storage.topic, status.storage.topic, offset.storage.file.filename",
+			doc: "Directory for what the node must remember: positions, decisions, its part of the cluster. Made when missing. Also --data-dir and BINLOG_OUTBOX_DATA_DIR."},
+		{path: "node.shutdown_timeout", def: "30s", replaces: "task.shutdown.graceful.timeout.ms",
+			doc: "How long a node that was told to stop may take to finish and commit the batch in hand."},
+
+		{path: "cluster", doc: "The connector nodes that stand in for each other. Without peers this is a single node."},
+		{path: "cluster.listen", example: "0.0.0.0:7400",
+			doc: "Address on which the other nodes are heard. Needed when there are peers."},
+		{path: "cluster.advertise", replaces: "rest.advertised.host.name, rest.advertised.port", example: "cdc-1.example.internal:7400",
+			doc: "Address at which the other nodes reach this one. Default: the address of this node in peers."},
+		{path: "cluster.peers", replaces: "group.id", example: "[cdc-1=cdc-1.example.internal:7400, cdc-2=cdc-2.example.internal:7400, cdc-3=cdc-3.example.internal:7400]",
+			doc: "All nodes of the cluster, this one too, each as id=host:port; the same list on every node. Three nodes go on when one is lost."},
+		{path: "cluster.tls", doc: "Mutual TLS between the nodes; all three files or none."},
+		{path: "cluster.tls.cert", replaces: "listeners.https.ssl.*", example: "/etc/binlog-outbox/tls/node.crt",
+			doc: "PEM file with the certificate that this node shows."},
+		{path: "cluster.tls.key", replaces: "listeners.https.ssl.*", example: "/etc/binlog-outbox/tls/node.key",
+			doc: "PEM file with its private key."},
+		{path: "cluster.tls.client_ca", replaces: "listeners.https.ssl.*", example: "/etc/binlog-outbox/tls/ca.crt",
+			doc: "PEM file with the authorities that sign the nodes' certificates."},
+
+		{path: "admin", doc: "The HTTP interface: probes, metrics, status."},
+		{path: "admin.listen", def: "127.0.0.1:8083", replaces: "listeners",
+			doc: "Address to listen on; empty turns the interface off. The default is reachable from this host alone."},
+		{path: "admin.web_config", replaces: "listeners.https.ssl.*, rest.extension.classes", example: "/etc/binlog-outbox/web.yaml",
+			planned: "serving HTTPS and passwords is not available yet",
+			doc:     "Prometheus web configuration file: TLS certificates and users of the interface."},
+		{path: "admin.connect_api", def: "true",
+			doc: "Answer Kafka Connect's REST API (/connectors) as well."},
+
+		{path: "metrics", doc: "What /metrics serves beside binlog_outbox_*."},
+		{path: "metrics.debezium_names", def: "off", replaces: "the rules file of jmx_exporter", words: []string{"off", "examples", "lowercase", "jmx"},
+			planned: "Debezium's metric names are not available yet",
+			doc:     "Spelling of Debezium's metric names under /metrics/debezium: as in Debezium's example dashboards, with lower-case names, or as jmx_exporter gives them without rules."},
+
+		{path: "log", doc: "The log goes to standard error, one event a line."},
+		{path: "log.level", def: "info", replaces: "connect-log4j.properties", words: []string{"debug", "info", "warn", "error"},
+			doc: "Least level that is written."},
+		{path: "log.format", def: "auto", replaces: "connect-log4j.properties", words: []string{"auto", "json", "text"},
+			doc: "auto is text on a terminal, JSON otherwise."},
+		{path: "log.levels", replaces: "connect-log4j.properties", example: "{raft: warn}",
+			doc: "Levels of single components, by name."},
+
+		{path: "tracing", doc: "OpenTelemetry spans."},
+		{path: "tracing.otlp_endpoint", replaces: "ENABLE_OTEL, the OpenTelemetry Java agent", example: "http://collector.example.internal:4318",
+			planned: "tracing is not available yet",
+			doc:     "Where spans are sent, OTLP over HTTP; empty turns tracing off."},
+		{path: "tracing.sample_ratio", def: "0.01",
+			doc: "Share of the rows that is traced, from 0 to 1."},
+	}
+}
+
+func connectorFields() []field {
+	return []field{
+		{path: "connectors", doc: "The outboxes that are read."},
+		{path: "connectors[].name", replaces: "name", required: true, example: "orders-outbox",
+			doc: "Name of the connector: part of its transactional id and of the key under which its position is kept, so a new name starts anew."},
+		{path: "connectors[].topic_prefix", replaces: "topic.prefix", example: "orders",
+			doc: "Debezium's logical server name: it stands in the context headers, in schema names and in heartbeat topics. Default: the connector's name."},
+
+		{path: "connectors[].source", doc: "The MySQL or MariaDB server."},
+		{path: "connectors[].source.host", replaces: "database.hostname", required: true, example: "mysql.example.internal",
+			doc: "Host name or address of the server."},
+		{path: "connectors[].source.port", def: "3306", replaces: "database.port",
+			doc: "Port of the server."},
+		{path: "connectors[].source.user", replaces: "database.user", required: true, example: "outbox_cdc",
+			doc: "User with REPLICATION SLAVE, REPLICATION CLIENT and SELECT on the outbox tables."},
+		{path: "connectors[].source.password", replaces: "database.password", example: "${file:/etc/binlog-outbox/secrets.properties:mysql.password}",
+			doc: "Its password; best a reference, which is read again at each connect."},
+		{path: "connectors[].source.flavor", def: string(FlavorAuto), replaces: "connector.class", words: words(FlavorAuto, FlavorMySQL, FlavorMariaDB),
+			doc: "Kind of server; auto asks it."},
+		{path: "connectors[].source.server_id", replaces: "database.server.id",
+			doc: "Number of this node among the replicas of the server, and no other replica's. 0 derives one from node.id and the connector's name, so that it differs from node to node. With a cluster leave it at 0."},
+		{path: "connectors[].source.tls", doc: "TLS towards the server."},
+		{path: "connectors[].source.tls.mode", def: string(SSLPreferred), replaces: "database.ssl.mode",
+			words: words(SSLDisabled, SSLPreferred, SSLRequired, SSLVerifyCA, SSLVerifyIdentity),
+			doc:   "How far TLS goes: never, if the server offers it, always, with the server's certificate checked, with its host name checked too."},
+		{path: "connectors[].source.tls.ca", replaces: "database.ssl.truststore", example: "/etc/binlog-outbox/tls/mysql-ca.crt",
+			doc: "PEM file, or PEM text, with the authorities that sign the server's certificate. Default: the system's."},
+		{path: "connectors[].source.tls.cert", replaces: "database.ssl.keystore", example: "/etc/binlog-outbox/tls/mysql-client.crt",
+			doc: "PEM file, or PEM text, with the certificate that we show."},
+		{path: "connectors[].source.tls.key", replaces: "database.ssl.keystore", example: "/etc/binlog-outbox/tls/mysql-client.key",
+			doc: "PEM file with its private key."},
+		{path: "connectors[].source.tls.key_pem", replaces: "database.ssl.keystore", example: "${env:MYSQL_CLIENT_KEY}",
+			doc: "The private key itself, in place of key."},
+		{path: "connectors[].source.tls.server_name", example: "mysql.example.internal",
+			doc: "Host name that the server's certificate must have. Default: host."},
+		{path: "connectors[].source.connect_timeout", def: "30s", replaces: "connect.timeout.ms",
+			doc: "How long connecting to the server may take."},
+		{path: "connectors[].source.heartbeat", def: "10s", replaces: "connect.keep.alive.interval.ms",
+			doc: "How often an idle server is asked to show that it lives. The connection counts as lost after twice that time and a little."},
+		{path: "connectors[].source.positions", def: string(PositionsAuto), words: words(PositionsAuto, PositionsGTID, PositionsFile), replaces: "gtid.ignore.on.recovery",
+			doc: "What places in the binlog are named by. GTIDs survive a failover of the server, file and position do not. auto takes GTIDs where the server has them, gtid insists on them."},
+		{path: "connectors[].source.table", replaces: "table.include.list, database.include.list", example: "shop.outbox",
+			doc: "The outbox table, as database.table. Names are compared as Debezium does: in full, without regard to case."},
+		{path: "connectors[].source.tables", replaces: "table.include.list, database.include.list", example: "[shop.outbox, billing.outbox]",
+			doc: "Several outbox tables, in place of table."},
+		{path: "connectors[].source.table_patterns", replaces: "table.include.list, database.include.list", example: `["shop_\\d+\\.outbox"]`,
+			doc: "Outbox tables by regular expressions of the whole database.table, without regard to case, in Debezium's (Java's) syntax; beside table or tables, or alone. Tables that appear later count as well."},
+		{path: "connectors[].source.start", def: string(StartSnapshot), replaces: "snapshot.mode", words: words(StartSnapshot, StartCurrent, StartEarliest, StartNever),
+			doc: "Where a connector without a stored position begins: with the rows that stand in the table (initial), at the end of the binlog (no_data), at the oldest binlog there is, or not at all."},
+		{path: "connectors[].source.gtid_include", replaces: "gtid.source.includes", example: "[]",
+			planned: "filtering by the origin of a GTID is not available yet",
+			doc:     "Origins (server UUIDs or regular expressions of them) whose transactions count. Default: all."},
+		{path: "connectors[].source.gtid_exclude", replaces: "gtid.source.excludes", example: "[]",
+			planned: "filtering by the origin of a GTID is not available yet",
+			doc:     "Origins whose transactions do not count, in place of gtid_include."},
+		{path: "connectors[].source.on_undecodable_event", def: string(UndecodableFail), replaces: "event.processing.failure.handling.mode", words: words(UndecodableFail),
+			doc: "What is done with a row of the outbox that can't be read: stop the connector with a reason that names the transaction."},
+	}
+}
+
+func outboxFields() []field {
+	return []field{
+		{path: "connectors[].outbox", doc: "Which column plays which part, and how a row becomes a record: EventRouter's options."},
+		{path: "connectors[].outbox.id", def: "id", replaces: "transforms.*.table.field.event.id",
+			doc: "Column of the event's id, sent as the header \"id\"."},
+		{path: "connectors[].outbox.key", def: "aggregateid", replaces: "transforms.*.table.field.event.key",
+			doc: "Column of the record's key."},
+		{path: "connectors[].outbox.payload", def: "payload", replaces: "transforms.*.table.field.event.payload",
+			doc: "Column of the record's value."},
+		{path: "connectors[].outbox.timestamp", replaces: "transforms.*.table.field.event.timestamp", example: "created_at",
+			doc: "DATETIME column of the record's timestamp. Default: the time at which the row was read, as Debezium has it."},
+		{path: "connectors[].outbox.schema_version", replaces: "transforms.*.table.field.event.schema.version", example: "version",
+			doc: "INT column of the version of the value's schema; counts only with envelope placements."},
+		{path: "connectors[].outbox.route_by", def: "aggregatetype", replaces: "transforms.*.route.by.field",
+			doc: "Column from which the topic is made."},
+		{path: "connectors[].outbox.route_regex", def: `"(?<routedByValue>.*)"`, replaces: "transforms.*.route.topic.regex",
+			doc: "Regular expression, in Java's syntax, that the whole of the route column must match; where it does not, the topic is the column as it is."},
+		{path: "connectors[].outbox.route_topic", def: "outbox.event.${routedByValue}", replaces: "transforms.*.route.topic.replacement",
+			doc: "Name of the topic, with ${name} and $1 for the groups of route_regex."},
+		{path: "connectors[].outbox.additional", replaces: "transforms.*.table.fields.additional.placement", example: `["type:header:eventType"]`,
+			doc: "More columns to send, each as column:placement or column:placement:alias; placement is header, envelope or partition."},
+		{path: "connectors[].outbox.missing_additional", def: string(MissingError), replaces: "transforms.*.table.field.additional.missing, transforms.*.table.fields.additional.error.on.missing", words: words(MissingError, MissingIgnore),
+			doc: "What is done when a table lacks a column of additional: stop, or leave it out."},
+		{path: "connectors[].outbox.expand_json", replaces: "transforms.*.table.expand.json.payload",
+			doc: "Parse a text payload as JSON and send it with a schema."},
+		{path: "connectors[].outbox.json_null", def: "ignore", replaces: "transforms.*.table.json.payload.null.behavior", words: []string{"ignore", "optional_bytes"},
+			doc: "JSON nulls in an expanded payload: leave the member out, or give it the type bytes."},
+		{path: "connectors[].outbox.json_empty_array", def: "ignore", replaces: "transforms.*.table.json.payload.empty.array.behavior", words: []string{"ignore", "optional_string"},
+			doc: "Empty JSON arrays in an expanded payload: leave the member out, or make it an array of strings."},
+		{path: "connectors[].outbox.field_names", def: "none", replaces: "transforms.*.field.name.adjustment.mode", words: []string{"none", "avro", "avro_unicode"},
+			doc: "How member names of an expanded payload are made fit for Avro."},
+		{path: "connectors[].outbox.tombstone_on_empty", replaces: "transforms.*.route.tombstone.on.empty.payload",
+			doc: "Send a null value (a tombstone) when the payload is NULL or blank."},
+		{path: "connectors[].outbox.on_update", def: string(UpdateWarn), replaces: "transforms.*.table.op.invalid.behavior", words: words(UpdateWarn, UpdateError, UpdateFatal),
+			doc: "What is done when a row of the outbox is updated: log and pass over, log an error and pass over, or stop. Deleted rows are always passed over."},
+		{path: "connectors[].outbox.trace_context", def: "tracingspancontext", replaces: "transforms.*.tracing.span.context.field",
+			doc: "Column of the trace context, in Java's properties format, where tracing is on."},
+		{path: "connectors[].outbox.trace_operation", def: "debezium-read", replaces: "transforms.*.tracing.operation.name",
+			doc: "Name of the span of a traced row."},
+		{path: "connectors[].outbox.trace_context_only", def: "true", replaces: "transforms.*.tracing.with.context.field.only",
+			doc: "Trace only rows that have a trace context."},
+	}
+}

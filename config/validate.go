@@ -1,0 +1,397 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dlclark/regexp2"
+)
+
+// validate adds what is wrong with the values and their relations.
+func (b *builder) validate() {
+	b.everySetting()
+	b.node()
+	names := map[string]int{}
+	for i := range b.config.Connectors {
+		c := &b.config.Connectors[i]
+		path := index("connectors", i)
+		before := len(b.problems)
+		if first, ok := names[c.Name]; ok && c.Name != "" {
+			b.reject(join(path, "name"), "%q is also the name of connectors[%d]; each needs its own", c.Name, first)
+		} else {
+			names[c.Name] = i
+		}
+		b.connector(path, c)
+		b.source(join(path, "source"), &c.Source)
+		b.outbox(path, c)
+		b.kafka(join(path, "kafka"), &c.Kafka)
+		b.runtime(path, c)
+		if len(b.problems) == before && !b.Builder.KeepReferences {
+			b.hooks(path, c)
+		}
+	}
+}
+
+// origin is where the setting at path was written, or else the nearest section
+// around it that was.
+func (b *builder) origin(path string) Origin {
+	for {
+		if s, ok := b.origins[path]; ok {
+			return s.origin
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			return Origin{}
+		}
+		path = path[:cut]
+	}
+}
+
+// reject adds a problem with the setting at path, unless it, or the section it is
+// in, could not be read in the first place.
+func (b *builder) reject(path, format string, args ...any) {
+	for p := path; ; {
+		if b.failed[p] || b.unread(p) {
+			return
+		}
+		cut := strings.LastIndexAny(p, ".[")
+		if cut < 0 {
+			break
+		}
+		p = p[:cut]
+	}
+	b.problem(path, b.origin(path), format, args...)
+}
+
+// unread reports whether the value at path is a reference that was not read.
+func (b *builder) unread(path string) bool {
+	return b.Builder.KeepReferences && b.origins[path].raw != ""
+}
+
+func (b *builder) require(ok bool, path, format string, args ...any) {
+	if !ok {
+		b.reject(path, format, args...)
+	}
+}
+
+// everySetting holds each value against its row of the table.
+func (b *builder) everySetting() {
+	walk("", reflect.ValueOf(b.config).Elem(), func(path string, v reflect.Value) {
+		f := b.table[generalPath(path)]
+		if f.required && (v.Kind() == reflect.String || v.Kind() == reflect.Slice) && v.Len() == 0 {
+			b.reject(path, "is required; for instance %s", f.example)
+		}
+		if len(f.words) > 0 {
+			b.word(path, v.String(), f.words)
+		}
+		if f.planned != "" && !b.isDefault(f, v) {
+			b.reject(path, "%s; leave it out", f.planned)
+		}
+		if s, ok := v.Interface().(Secret); ok && !b.Builder.KeepReferences {
+			if _, err := s.Resolve(); err != nil {
+				b.reject(path, "%v", err)
+			}
+		}
+	})
+}
+
+func (b *builder) word(path, value string, allowed []string) {
+	for _, w := range allowed {
+		if value == w {
+			return
+		}
+	}
+	var shown []string
+	for _, w := range allowed {
+		if w != "" {
+			shown = append(shown, w)
+		}
+	}
+	hint := ""
+	if near := Nearest(value, shown); near != "" && len(shown) > 1 {
+		hint = fmt.Sprintf("; did you mean %s?", near)
+	}
+	if len(shown) == 1 {
+		b.reject(path, "%q is not possible; it can only be %s", value, shown[0])
+		return
+	}
+	b.reject(path, "%q is not one of %s%s", value, strings.Join(shown, ", "), hint)
+}
+
+func (b *builder) isDefault(f field, v reflect.Value) bool {
+	def := reflect.New(v.Type()).Elem()
+	setDefaults(b.table, f.path, def)
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
+		return v.Len() == 0
+	}
+	return v.Equal(def)
+}
+
+func (b *builder) node() {
+	c := b.config
+	b.require(c.Node.ID != "", "node.id", "is required, since this host has no name")
+	b.require(c.Node.DataDir != "", "node.data_dir", "must not be empty")
+	b.positive("node.shutdown_timeout", c.Node.ShutdownTimeout)
+	b.cluster(&c.Cluster)
+	if c.Admin.Listen != "" {
+		b.address("admin.listen", c.Admin.Listen)
+	}
+	for component, level := range c.Log.Levels {
+		b.word("log.levels."+component, level, b.table["log.level"].words)
+	}
+	b.require(c.Tracing.SampleRatio >= 0 && c.Tracing.SampleRatio <= 1, "tracing.sample_ratio", "must be from 0 to 1")
+}
+
+func (b *builder) cluster(c *Cluster) {
+	files := []string{c.TLS.Cert, c.TLS.Key, c.TLS.CA}
+	set := 0
+	for i, key := range []string{"cert", "key", "client_ca"} {
+		if files[i] != "" {
+			set++
+			b.readable("cluster.tls."+key, files[i])
+		}
+	}
+	b.require(set == 0 || set == 3, "cluster.tls", "needs all of cert, key and client_ca, or none")
+	if len(c.Peers) == 0 {
+		b.require(c.Listen == "", "cluster.listen", "has no use without cluster.peers; name the nodes, this one too")
+		return
+	}
+	ids := map[string]bool{}
+	for i, p := range c.Peers {
+		path := index("cluster.peers", i)
+		id, address, ok := strings.Cut(p, "=")
+		if !ok || id == "" {
+			b.reject(path, "%q is not id=host:port", p)
+			continue
+		}
+		b.address(path, address)
+		b.require(!ids[id], path, "the node %s is in the list twice", id)
+		ids[id] = true
+	}
+	b.require(ids[b.config.Node.ID], "cluster.peers", "does not list this node, %s; add it, or set node.id", b.config.Node.ID)
+	if c.Listen == "" {
+		b.reject("cluster.listen", "is required with cluster.peers; for instance 0.0.0.0:7400")
+	} else {
+		b.address("cluster.listen", c.Listen)
+	}
+	if c.Advertise != "" {
+		b.address("cluster.advertise", c.Advertise)
+	}
+}
+
+// topicName is what Kafka allows; a name is at most 249 characters long.
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+func (b *builder) topicWord(path, value string) {
+	b.require(value == "" || topicName.MatchString(value), path,
+		"%q can't be a part of a topic's name; use letters, digits, dot, underscore and hyphen", value)
+}
+
+func (b *builder) connector(path string, c *Connector) {
+	b.topicWord(join(path, "name"), c.Name)
+	b.topicWord(join(path, "topic_prefix"), c.TopicPrefix)
+	position := c.Kafka.TransactionalIDPrefix + "." + c.Name + ".position"
+	b.require(len(position) <= 249, join(path, "name"), "is too long; %s would be the name of the position topic", position)
+}
+
+func (b *builder) source(path string, s *Source) {
+	if _, _, err := net.SplitHostPort(s.Host); err == nil {
+		b.reject(join(path, "host"), "%q names a port too; give it as port", s.Host)
+	}
+	b.require(s.Port > 0 && s.Port < 1<<16, join(path, "port"), "%d is not a port; ports are 1 to 65535", s.Port)
+	b.positive(join(path, "connect_timeout"), s.ConnectTimeout)
+	b.positive(join(path, "heartbeat"), s.Heartbeat)
+	b.tables(path, s)
+	b.require(len(s.GTIDInclude) == 0 || len(s.GTIDExclude) == 0, join(path, "gtid_exclude"), "can't go together with gtid_include")
+	b.certificate(join(path, "tls"), s.TLS.CA, s.TLS.Cert, s.TLS.Key, s.TLS.KeyPEM)
+}
+
+func (b *builder) tables(path string, s *Source) {
+	if s.Table == "" && len(s.TableList) == 0 && len(s.TablePatterns) == 0 {
+		b.reject(join(path, "table"), "is required; for instance shop.outbox")
+		return
+	}
+	b.require(s.Table == "" || len(s.TableList) == 0, join(path, "table"), "can't go together with tables; put it into that list")
+	if s.Table != "" {
+		if _, err := ParseTableName(s.Table); err != nil {
+			b.reject(join(path, "table"), "%v", err)
+		}
+	}
+	seen := map[string]bool{}
+	for i, t := range s.TableList {
+		_, err := ParseTableName(t)
+		b.require(err == nil, index(join(path, "tables"), i), "%v", err)
+		b.require(!seen[strings.ToLower(t)], index(join(path, "tables"), i), "%q is in the list twice", t)
+		seen[strings.ToLower(t)] = true
+	}
+	for i, p := range s.TablePatterns {
+		_, err := compileWhole(p, regexp2.IgnoreCase)
+		b.require(err == nil, index(join(path, "table_patterns"), i), "%v", err)
+	}
+}
+
+func (b *builder) outbox(path string, c *Connector) {
+	for _, column := range []struct{ key, name string }{
+		{"id", c.Outbox.ID}, {"key", c.Outbox.Key}, {"payload", c.Outbox.Payload}, {"route_by", c.Outbox.RouteBy},
+	} {
+		b.require(column.name != "", path+".outbox."+column.key, "must name a column")
+	}
+	for _, f := range []struct {
+		key string
+		c   Converter
+	}{{"key", c.Format.Key}, {"value", c.Format.Value}, {"header", c.Format.Header}} {
+		b.require(f.c.Delegate == "" || f.c.Type == ConverterBinary, path+".format."+f.key+".delegate", "is for the type binary only")
+	}
+}
+
+func (b *builder) kafka(path string, k *Kafka) {
+	for i, broker := range k.Brokers {
+		b.address(index(join(path, "brokers"), i), broker)
+	}
+	b.certificate(join(path, "tls"), k.TLS.CA, k.TLS.Cert, k.TLS.Key, k.TLS.KeyPEM)
+	b.require(k.TLS.CA == "" || !k.TLS.InsecureSkipVerify, path+".tls.insecure_skip_verify", "can't go together with ca; leave one of them out")
+	b.sasl(join(path, "sasl"), &k.SASL)
+	b.topicWord(join(path, "transactional_id_prefix"), k.TransactionalIDPrefix)
+	b.require(k.TransactionalIDPrefix != "", join(path, "transactional_id_prefix"), "must not be empty")
+	b.require(k.TransactionTimeout >= time.Second, join(path, "transaction_timeout"), "%s is too short; give 1s or more", k.TransactionTimeout)
+	b.positive(join(path, "request_timeout"), k.RequestTimeout)
+	b.count(join(path, "position_replication_factor"), k.PositionReplication, false)
+	t := join(path, "create_topics")
+	b.count(join(t, "partitions"), k.CreateTopics.Partitions, true)
+	b.count(join(t, "replication_factor"), k.CreateTopics.ReplicationFactor, true)
+	for i, g := range k.CreateTopics.Groups {
+		group := index(join(t, "groups"), i)
+		b.count(join(group, "partitions"), g.Partitions, true)
+		b.count(join(group, "replication_factor"), g.ReplicationFactor, true)
+		for _, l := range []struct {
+			key  string
+			list []string
+		}{{"include", g.Include}, {"exclude", g.Exclude}} {
+			for j, pattern := range l.list {
+				_, err := compileWhole(pattern, regexp2.None)
+				b.require(err == nil, index(join(group, l.key), j), "%v", err)
+			}
+		}
+	}
+}
+
+func (b *builder) sasl(path string, s *SASL) {
+	userSet := s.User != "" || !s.Password.IsZero()
+	tokenSet := !s.Token.IsZero() || s.TokenURL != "" || s.ClientID != "" || !s.ClientSecret.IsZero()
+	switch s.Mechanism {
+	case "":
+		b.require(!userSet && !tokenSet, join(path, "mechanism"), "is required with the other keys of the section; for instance SCRAM-SHA-512")
+	case "OAUTHBEARER":
+		b.require(!userSet, join(path, "user"), "OAUTHBEARER has no user and password; give token, or token_url with client_id and client_secret")
+		b.require(s.Token.IsZero() != (s.TokenURL == ""), join(path, "token"), "OAUTHBEARER needs either token, or token_url with client_id and client_secret")
+		b.require(s.TokenURL == "" || s.ClientID != "" && !s.ClientSecret.IsZero(), join(path, "token_url"), "needs client_id and client_secret")
+	default:
+		b.require(s.User != "", join(path, "user"), "is required with %s", s.Mechanism)
+		b.require(!s.Password.IsZero(), join(path, "password"), "is required with %s", s.Mechanism)
+		b.require(!tokenSet, path, "%s has no token; take token, token_url, client_id and client_secret out, or use OAUTHBEARER", s.Mechanism)
+	}
+}
+
+func (b *builder) runtime(path string, c *Connector) {
+	limits := join(path, "limits")
+	for _, l := range []struct {
+		key   string
+		value int64
+	}{
+		{"queue_records", int64(c.Limits.QueueRecords)}, {"queue_bytes", int64(c.Limits.QueueBytes)},
+		{"batch_records", int64(c.Limits.BatchRecords)}, {"batch_bytes", int64(c.Limits.BatchBytes)},
+		{"transaction_bytes", int64(c.Limits.TransactionBytes)}, {"transaction_rows", int64(c.Limits.TransactionRows)},
+	} {
+		b.require(l.value > 0, join(limits, l.key), "%d must be above 0", l.value)
+	}
+	b.require(c.Heartbeat.Interval >= 0, path+".heartbeat.interval", "%s must not be negative", c.Heartbeat.Interval)
+	b.topicWord(path+".heartbeat.topic_prefix", c.Heartbeat.TopicPrefix)
+	b.require(c.Retry.MaxAttempts >= -1, path+".retry.max_attempts", "%d must be -1 (without end) or more", c.Retry.MaxAttempts)
+	b.positive(path+".retry.initial", c.Retry.Initial)
+	b.require(c.Retry.Max >= c.Retry.Initial, path+".retry.max", "%s is below initial, %s", c.Retry.Max, c.Retry.Initial)
+}
+
+func (b *builder) positive(path string, d time.Duration) {
+	b.require(d > 0, path, "%s must be above 0", d)
+}
+
+// count is a number of partitions or replicas: at least 1, or -1 for the
+// brokers' default, or 0 when it may be unset.
+func (b *builder) count(path string, n int, mayBeUnset bool) {
+	b.require(n >= 1 || n == -1 || n == 0 && mayBeUnset, path, "%d must be 1 or more, or -1 for the brokers' default", n)
+}
+
+func (b *builder) address(path, text string) {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		var n int
+		if n, err = strconv.Atoi(port); err == nil && (n < 0 || n >= 1<<16) {
+			err = strconv.ErrRange
+		}
+	}
+	b.require(err == nil, path, "%q is not an address; write host:port", text)
+}
+
+func (b *builder) certificate(path, ca, cert, key string, keyPEM Secret) {
+	b.readable(join(path, "ca"), ca)
+	b.readable(join(path, "cert"), cert)
+	b.readable(join(path, "key"), key)
+	b.require(key == "" || keyPEM.IsZero(), join(path, "key_pem"), "can't go together with key")
+	hasKey := key != "" || !keyPEM.IsZero()
+	b.require(cert == "" || hasKey, join(path, "cert"), "needs its private key; give key or key_pem")
+	b.require(cert != "" || !hasKey, join(path, "cert"), "is required with a private key")
+}
+
+// readable holds a path against the file system; PEM text is no path.
+func (b *builder) readable(path, file string) {
+	if file == "" || IsPEM(file) || b.Builder.KeepReferences {
+		return
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		b.reject(path, "reading %s: %v", file, reason(err))
+		return
+	}
+	_ = f.Close() // opened for reading only
+}
+
+// IsPEM reports whether the value of a certificate setting is the PEM text itself
+// and not a path.
+func IsPEM(value string) bool { return strings.Contains(value, "-----BEGIN ") }
+
+// hooks runs the checks of other packages.
+func (b *builder) hooks(path string, c *Connector) {
+	for _, check := range b.Checks {
+		b.hookError(path, check(c))
+	}
+}
+
+func (b *builder) hookError(path string, err error) {
+	if err == nil {
+		return
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range many.Unwrap() {
+			b.hookError(path, one)
+		}
+		return
+	}
+	for cause := err; cause != nil; {
+		if f, ok := cause.(*FieldError); ok {
+			b.reject(join(path, f.Path), "%v", f.Err)
+			return
+		}
+		w, ok := cause.(interface{ Unwrap() error })
+		if !ok {
+			break
+		}
+		cause = w.Unwrap()
+	}
+	b.reject(path, "%v", err)
+}

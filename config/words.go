@@ -1,0 +1,96 @@
+package config
+
+// Delivery is the promise kept towards read_committed consumers.
+type Delivery string
+
+// The words of Delivery.
+const (
+	ExactlyOnce Delivery = "exactly_once"
+	AtLeastOnce Delivery = "at_least_once"
+)
+
+// Flavor is the kind of server that is read.
+type Flavor string
+
+// The words of Flavor. Auto asks the server.
+const (
+	FlavorAuto    Flavor = "auto"
+	FlavorMySQL   Flavor = "mysql"
+	FlavorMariaDB Flavor = "mariadb"
+)
+
+// PositionMode says what a place in the binlog is named by.
+type PositionMode string
+
+// The words of PositionMode. Auto takes GTIDs where the server has them on.
+const (
+	PositionsAuto PositionMode = "auto"
+	PositionsGTID PositionMode = "gtid"
+	PositionsFile PositionMode = "file"
+)
+
+// Start says where a connector without a stored position begins.
+type Start string
+
+// The words of Start.
+const (
+	// StartSnapshot publishes the rows that stand in the table, then reads on.
+	StartSnapshot Start = "snapshot"
+	// StartCurrent begins at the end of the binlog.
+	StartCurrent Start = "current"
+	// StartEarliest begins at the oldest binlog that the server still has.
+	StartEarliest Start = "earliest"
+	// StartNever refuses to begin: the position must have been imported.
+	StartNever Start = "never"
+)
+
+// OnUndecodable says what is done with an event that can't be read.
+type OnUndecodable string
+
+// The words of OnUndecodable.
+const (
+	UndecodableFail OnUndecodable = "fail"
+)
+
+// SSLMode is Debezium's and MySQL's word for how far TLS goes.
+type SSLMode string
+
+// The words of SSLMode.
+const (
+	SSLDisabled       SSLMode = "disabled"
+	SSLPreferred      SSLMode = "preferred"
+	SSLRequired       SSLMode = "required"
+	SSLVerifyCA       SSLMode = "verify_ca"
+	SSLVerifyIdentity SSLMode = "verify_identity"
+)
+
+// OnUpdate says what is done with an UPDATE of an outbox row.
+type OnUpdate string
+
+// The words of OnUpdate.
+const (
+	UpdateWarn  OnUpdate = "warn"
+	UpdateError OnUpdate = "error"
+	UpdateFatal OnUpdate = "fatal"
+)
+
+// MissingAdditional says what is done when an additional column is not there.
+type MissingAdditional string
+
+// The words of MissingAdditional.
+const (
+	MissingError  MissingAdditional = "error"
+	MissingIgnore MissingAdditional = "ignore"
+)
+
+// ConverterType names one of Kafka Connect's converters.
+type ConverterType string
+
+// The words of ConverterType, and the class that each stands for.
+const (
+	ConverterString ConverterType = "string" // org.apache.kafka.connect.storage.StringConverter
+	ConverterJSON   ConverterType = "json"   // org.apache.kafka.connect.json.JsonConverter
+	ConverterBytes  ConverterType = "bytes"  // org.apache.kafka.connect.converters.ByteArrayConverter
+	ConverterBinary ConverterType = "binary" // io.debezium.converters.BinaryDataConverter
+	ConverterSimple ConverterType = "simple" // org.apache.kafka.connect.storage.SimpleHeaderConverter, headers only
+)
