@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"os/exec"
@@ -108,8 +109,12 @@ func (db *database) prepare(ctx context.Context, data string, initArgs []string)
 		}
 		return db.initialize(ctx, data, initArgs)
 	}
-	template := filepath.Join(db.home, "template")
-	err := build(ctx, template, func(tmp string) error {
+	recipe, err := db.recipe()
+	if err != nil {
+		return err
+	}
+	template := filepath.Join(db.home, fmt.Sprintf("template-%08x", crc32.ChecksumIEEE([]byte(recipe))))
+	err = build(ctx, template, func(tmp string) error {
 		if err := db.initialize(ctx, tmp, nil); err != nil {
 			return err
 		}
@@ -128,27 +133,31 @@ func (db *database) prepare(ctx context.Context, data string, initArgs []string)
 
 func (db *database) initialize(ctx context.Context, data string, initArgs []string) error {
 	args := append(db.baseArgs(data), initArgs...)
+	sql, err := db.recipe()
+	if err != nil {
+		return err
+	}
 	if db.kind == KindMySQL {
 		script := data + ".sql"
-		if err := os.WriteFile(script, []byte(loopbackRoot), 0o644); err != nil {
+		if err := os.WriteFile(script, []byte(sql), 0o644); err != nil {
 			return err
 		}
 		defer os.Remove(script)
 		args = append(args, "--initialize-insecure", "--init-file="+script, "--innodb-redo-log-capacity=8M")
 		return run(ctx, db.command(ctx, db.server(), args...))
 	}
-	script, err := db.bootstrapScript()
-	if err != nil {
-		return err
-	}
 	cmd := db.command(ctx, db.server(), append(args, "--bootstrap", "--innodb-log-file-size=8M", "--max-allowed-packet=8M", "--net-buffer-length=16K")...)
-	cmd.Stdin = strings.NewReader(script)
+	cmd.Stdin = strings.NewReader(sql)
 	return run(ctx, cmd)
 }
 
-// bootstrapScript does what mariadb-install-db does, a shell script that would run
-// its programs without the tree's loader.
-func (db *database) bootstrapScript() (string, error) {
+// recipe is the SQL that fills a new data folder. MySQL fills it itself but for the
+// account. For MariaDB it does what mariadb-install-db does, a shell script that
+// would run its programs without the tree's loader.
+func (db *database) recipe() (string, error) {
+	if db.kind == KindMySQL {
+		return loopbackRoot, nil
+	}
 	var b strings.Builder
 	b.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\nSET @skip_auth_anonymous=1;\n")
 	for _, names := range [][]string{
@@ -170,6 +179,6 @@ func (db *database) bootstrapScript() (string, error) {
 		b.Write(text)
 		b.WriteString("\n")
 	}
-	b.WriteString("FLUSH PRIVILEGES;\n" + loopbackRoot)
+	// The tables' data holds root@'127.0.0.1' with all rights and no password.
 	return b.String(), nil
 }

@@ -28,7 +28,9 @@ type KafkaOptions struct {
 	Port int
 	// Heap is the JVM's heap, as 512m, the default.
 	Heap string
-	// JVMArgs are more arguments for Java; they win over those given here.
+	// JVMArgs are more arguments for Java; they win over those given here, which make
+	// for quick starts: a benchmark wants -XX:TieredStopAtLevel=4 and
+	// -XX:+UseG1GC after -XX:-UseSerialGC.
 	JVMArgs []string
 	// Properties are more lines of server.properties; they win over those given here.
 	Properties []string

@@ -25,7 +25,7 @@ func StartKafkaCluster(ctx context.Context, n int, options KafkaOptions) (*Kafka
 	return startBrokers(ctx, n, options)
 }
 
-func startBrokers(ctx context.Context, n int, options KafkaOptions) (_ *KafkaCluster, err error) {
+func startBrokers(ctx context.Context, n int, options KafkaOptions) (*KafkaCluster, error) {
 	if options.Name == "" {
 		options.Name = "kafka"
 	}
@@ -33,6 +33,10 @@ func startBrokers(ctx context.Context, n int, options KafkaOptions) (_ *KafkaClu
 	if err != nil {
 		return nil, fmt.Errorf("getting kafka: %w", err)
 	}
+	return startBrokersOf(ctx, dist, n, options)
+}
+
+func startBrokersOf(ctx context.Context, dist *kafkaDist, n int, options KafkaOptions) (_ *KafkaCluster, err error) {
 	c := &KafkaCluster{}
 	defer func() {
 		if err != nil {

@@ -222,9 +222,12 @@ func (s *MySQL) onConn(ctx context.Context, do func(*client.Conn) error) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Conn.Close() })
-	defer stop()
+	defer func() {
+		if stop() {
+			_ = conn.Quit() // the server's log names connections that just break off
+		}
+	}()
 	if err := do(conn); err != nil {
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), err)
