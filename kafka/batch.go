@@ -10,7 +10,8 @@ type Header struct {
 }
 
 // Record is one record to publish. Key and Value are nil for null, which differs
-// from empty. The sink owns all slices from the call of Commit until it returns.
+// from empty. The sink owns all slices from the call of Commit until it returns;
+// when Commit returns an error, until Close has returned.
 type Record struct {
 	Topic string
 	// Partition is used as it is; negative means the partitioner decides:
@@ -23,6 +24,8 @@ type Record struct {
 	// Timestamp is CreateTime in milliseconds since the epoch; negative means now.
 	Timestamp int64
 	// Mark is the index in Batch.Marks of the transaction that the record is of.
+	// Records are in the order of their marks. len(Batch.Marks) stands for a
+	// transaction whose end is still to come (Batch.Position is then Partial).
 	Mark int
 }
 

@@ -1,0 +1,65 @@
+package kafka_test
+
+import (
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
+)
+
+var describeConfigs = []kmsg.Key{kmsg.DescribeConfigs}
+
+// A batch that fails for good must not be overtaken by what sarama holds behind
+// it, or the partition would have a gap, and later a repetition out of order.
+func TestB076NothingIsPublishedPastAFailedRecord(t *testing.T) {
+	c := kafkatest.Start(t)
+	topic := c.Topic("orders", 1, map[string]string{"max.message.bytes": "1000000"})
+	cfg := config(c.Brokers())
+	cfg.MaxRetries = 2
+	cfg.MaxMessageBytes = 4096 // so that one Commit takes many requests
+	pub := publisher(t, cfg)
+	for round := range 20 {
+		s := pub.AtLeastOnce()
+		if _, _, err := s.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		have := len(c.Records(topic))
+		fault := c.FailProduce(topic, 3, kerr.NotEnoughReplicas) // first try and both retries
+		b := newBatcher(topic).next(200, 5)
+		done, err := s.Commit(t.Context(), b)
+		wantError(t, err, kafka.Unavailable, true)
+		closeSink(t, s)
+		fault.Remove()
+		got := c.Records(topic)[have:]
+		if len(got) < done*5 {
+			t.Fatalf("round %d: %d marks are reported durable, but only %d records are there", round, done, len(got))
+		}
+		for i, r := range got {
+			if string(r.Value) != string(b.Records[i].Value) {
+				t.Fatalf("round %d: record %d is %q, want %q: something was published past the failed one", round, i, r.Value, b.Records[i].Value)
+			}
+		}
+	}
+}
+
+func TestB076DoneCoversAcknowledgedMarksOnly(t *testing.T) {
+	c := kafkatest.Start(t)
+	good, bad := c.Topic("good", 1, nil), c.Topic("bad", 1, nil)
+	cfg := config(c.Brokers())
+	cfg.MaxRetries = 1
+	s := open(t, publisher(t, cfg).AtLeastOnce())
+	c.FailProduce(bad, -1, kerr.TopicAuthorizationFailed)
+	b := newBatcher(good).next(5, 2)
+	b.Records[5].Topic = bad // of the third mark
+	done, err := s.Commit(t.Context(), b)
+	e := wantError(t, err, kafka.NotAuthorized, true)
+	if e.Topic != bad {
+		t.Errorf("error names topic %q: %v", e.Topic, err)
+	}
+	if done > 2 {
+		t.Errorf("done = %d, but mark 2 has a record that failed", done)
+	}
+}

@@ -1,0 +1,147 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+// outgoing is one record on its way through sarama, which hands it back with the
+// acknowledgement. It carries its own encoders so that sending allocates nothing
+// per record here.
+type outgoing struct {
+	msg        sarama.ProducerMessage
+	key, value payload
+	headers    []sarama.RecordHeader
+	partition  int32
+	mark       int
+	flight     *flight
+}
+
+// payload is a key or a value as sarama wants it. nil stands for empty here; null
+// is a nil encoder.
+type payload []byte
+
+// Encode implements sarama.Encoder.
+func (p *payload) Encode() ([]byte, error) { return *p, nil }
+
+// Length implements sarama.Encoder.
+func (p *payload) Length() int { return len(*p) }
+
+// failure is the first record that failed, with the reason.
+type failure struct {
+	err       error
+	topic     string
+	partition int32
+	mark      int
+}
+
+// flight is one batch that sarama holds. The two goroutines that drain sarama's
+// channels report to it, and one goroutine waits.
+type flight struct {
+	failed chan struct{} // closed at the first failure
+	wake   chan struct{} // signal with room for one
+
+	mu       sync.Mutex
+	tracker  tracker
+	answered int
+	want     int
+	first    *failure
+}
+
+func newFlight(marks int, recs []Record) *flight {
+	return &flight{failed: make(chan struct{}), wake: make(chan struct{}, 1), tracker: newTracker(marks, recs), want: -1}
+}
+
+// acked is called for each acknowledged record.
+func (f *flight) acked(mark int) {
+	f.mu.Lock()
+	f.tracker.ack(mark)
+	f.answer()
+	f.mu.Unlock()
+}
+
+// fail is called for each record that failed. The first one counts: what comes
+// after it is a consequence, and so is an error that says so itself.
+func (f *flight) fail(o *outgoing, partition int32, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer()
+	switch {
+	case f.first == nil:
+		close(f.failed)
+	case !followsAnother(f.first.err) || followsAnother(err):
+		return
+	}
+	f.first = &failure{err: err, topic: o.msg.Topic, partition: partition, mark: o.mark}
+}
+
+func (f *flight) answer() {
+	f.answered++
+	if f.answered == f.want {
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// wait blocks until n records in all are answered, or one failed.
+func (f *flight) wait(ctx context.Context, n int) error {
+	f.mu.Lock()
+	f.want = n
+	ready := f.answered >= n
+	f.mu.Unlock()
+	for !ready {
+		select {
+		case <-f.wake:
+		case <-f.failed:
+			return errRecordFailed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		f.mu.Lock()
+		ready = f.answered >= f.want
+		f.mu.Unlock()
+	}
+	select {
+	case <-f.failed:
+		return errRecordFailed
+	default:
+		return nil
+	}
+}
+
+// errRecordFailed says that the reason is in the flight.
+var errRecordFailed = errors.New("a record failed")
+
+// settle gives sarama a moment to answer for all n records that it was handed,
+// whatever the answer is, and reports whether it did.
+func (f *flight) settle(n int, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		f.mu.Lock()
+		f.want = n
+		ready := f.answered >= n
+		f.mu.Unlock()
+		if ready {
+			return true
+		}
+		select {
+		case <-f.wake:
+		case <-timer.C:
+			return false
+		}
+	}
+}
+
+// result returns the acknowledged prefix and the first failure, if any.
+func (f *flight) result() (int, *failure) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tracker.prefix(), f.first
+}

@@ -1,0 +1,144 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var source = uuid.MustParse("3e11fa47-71ca-11e1-9e33-c80aa9429562")
+
+// sink is what connector asks of both deliveries.
+type sink interface {
+	Open(ctx context.Context) (pos position.Position, found bool, err error)
+	Commit(ctx context.Context, b *kafka.Batch) (done int, err error)
+	Close(ctx context.Context) error
+}
+
+// config returns settings for tests: short waits, so that failures come soon.
+func config(brokers []string) kafka.Config {
+	cfg := kafka.DefaultConfig()
+	cfg.Brokers, cfg.Connector, cfg.Node = brokers, "orders", "node-1"
+	return cfg
+}
+
+func publisher(t testing.TB, cfg kafka.Config) *kafka.Publisher {
+	t.Helper()
+	p, err := kafka.NewPublisher(cfg, slog.New(slog.NewTextHandler(testWriter{t}, nil)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Log(string(b))
+	return len(b), nil
+}
+
+// open opens a sink that is closed with the test.
+func open[S sink](t testing.TB, s S) S {
+	t.Helper()
+	if _, _, err := s.Open(t.Context()); err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { closeSink(t, s) })
+	return s
+}
+
+func closeSink(t testing.TB, s sink) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// batcher makes batches whose transactions count on.
+type batcher struct {
+	topic string
+	seq   uint64
+	set   *position.Set
+}
+
+func newBatcher(topic string) *batcher {
+	return &batcher{topic: topic, set: position.NewSet(position.MySQL)}
+}
+
+// next returns a batch of n transactions with rows records each. Values count on
+// over all batches; keys repeat every 7 records.
+func (b *batcher) next(n, rows int) *kafka.Batch {
+	batch := &kafka.Batch{}
+	for m := range n {
+		b.seq++
+		mark := position.Mark{GTID: position.GTID{SID: source, Seq: b.seq}, First: b.seq, File: "binlog.000001", Pos: b.seq * 100, Committed: time.UnixMicro(int64(b.seq))}
+		batch.Marks = append(batch.Marks, mark)
+		for r := range rows {
+			batch.Records = append(batch.Records, record(b.topic, "k"+strconv.Itoa(r%7), fmt.Sprintf("%d/%d", b.seq, r), m))
+		}
+	}
+	last := batch.Marks[len(batch.Marks)-1]
+	b.set.AddRange(last.GTID, batch.Marks[0].First)
+	batch.Position = position.Position{Flavor: position.MySQL, Server: source.String(), Set: b.set.Clone(), File: last.File, Pos: last.Pos,
+		Last: last.GTID, Committed: last.Committed, Seq: b.seq * uint64(rows)}
+	return batch
+}
+
+func record(topic, key, value string, mark int) kafka.Record {
+	return kafka.Record{Topic: topic, Partition: -1, Key: []byte(key), Value: []byte(value), Timestamp: 1700000000123, Mark: mark}
+}
+
+func commit(t testing.TB, s sink, b *kafka.Batch) {
+	t.Helper()
+	done, err := s.Commit(t.Context(), b)
+	if err != nil || done != len(b.Marks) {
+		t.Fatalf("Commit = %d, %v; want %d, nil", done, err, len(b.Marks))
+	}
+}
+
+// wantError checks code, retryability and that err is an *kafka.Error.
+func wantError(t testing.TB, err error, code kafka.Code, retry bool) *kafka.Error {
+	t.Helper()
+	var e *kafka.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error is %v (%T), want a *kafka.Error with code %s", err, err, code)
+	}
+	if e.Code != code || e.Retry != retry {
+		t.Fatalf("error has code %s, retry %v, want %s, %v: %v", e.Code, e.Retry, code, retry, err)
+	}
+	return e
+}
+
+func values(recs []kafkatest.Record) []string {
+	out := make([]string, len(recs))
+	for i, r := range recs {
+		out[i] = string(r.Value)
+	}
+	return out
+}
+
+func batchValues(batches ...*kafka.Batch) []string {
+	var out []string
+	for _, b := range batches {
+		for i := range b.Records {
+			out = append(out, string(b.Records[i].Value))
+		}
+	}
+	return out
+}

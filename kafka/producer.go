@@ -1,0 +1,269 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+const (
+	// settleLimit is how long a failed batch may take to come back out of sarama
+	// once its connections are cut: its longest back-off, several times over.
+	settleLimit = 2 * time.Second
+	// causeLimit is how long to wait for the real reason when the first error to
+	// arrive only says that another record failed.
+	causeLimit = 200 * time.Millisecond
+	// closeGrace is what Close takes beyond its context after cutting everything.
+	closeGrace = 250 * time.Millisecond
+	// maxHeaderKeys bounds the cache of header names.
+	maxHeaderKeys = 256
+)
+
+var errDelivery = errors.New("records were not acknowledged within the delivery timeout: see whether brokers and replicas are healthy")
+
+// producer is one life of a sarama producer with its client and connections. It
+// ends with the first error. Apart from stop it is used by one goroutine.
+type producer struct {
+	cfg     *Config
+	log     *slog.Logger
+	metrics *Metrics
+	dialer  *dialer
+	topics  *topics
+	client  sarama.Client
+	async   sarama.AsyncProducer // nil until started
+
+	out     []outgoing
+	keys    map[string][]byte // header names as bytes
+	wave    map[string]*waveTopic
+	drained chan struct{} // closed when sarama's producer is gone
+	closing sync.Once
+	closed  chan struct{} // closed when sarama's client is gone
+}
+
+// waveTopic is what is on its way to one topic that limits the size of batches.
+type waveTopic struct{ records, bytes int }
+
+// newProducer makes the client; nothing is sent before start.
+func newProducer(cfg *Config, sc *sarama.Config, seeds []string, d *dialer, lim *limits, log *slog.Logger, m *Metrics) (*producer, error) {
+	client, err := sarama.NewClient(seeds, sc)
+	if err != nil {
+		return nil, classify("making the Kafka client", err)
+	}
+	p := &producer{cfg: cfg, log: log, metrics: m, dialer: d, client: client,
+		keys: map[string][]byte{}, wave: map[string]*waveTopic{}, drained: make(chan struct{}), closed: make(chan struct{})}
+	p.topics = newTopics(cfg, client, lim, log)
+	return p, nil
+}
+
+// start sends InitProducerId and begins to drain sarama's channels.
+func (p *producer) start() error {
+	async, err := sarama.NewAsyncProducerFromClient(p.client)
+	if err != nil {
+		return err
+	}
+	p.async = async
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for m := range async.Successes() {
+			if o, ok := m.Metadata.(*outgoing); ok {
+				o.flight.acked(o.mark)
+			}
+		}
+	})
+	wg.Go(func() {
+		for e := range async.Errors() {
+			// sarama's own markers may come back too; they carry nothing.
+			if o, ok := e.Msg.Metadata.(*outgoing); ok {
+				o.flight.fail(o, e.Msg.Partition, e.Err)
+			}
+		}
+	})
+	go func() {
+		wg.Wait()
+		close(p.drained)
+	}()
+	return nil
+}
+
+// within runs f, whose calls into sarama take no context, and cuts its
+// connections when ctx ends first.
+func (p *producer) within(ctx context.Context, f func() error) error {
+	defer context.AfterFunc(ctx, p.stop)()
+	err := f()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// stop cuts all connections and lets the client go, which ends whatever hangs.
+// Nothing leaves this process afterwards. It doesn't wait and may be called from
+// any goroutine; close waits.
+func (p *producer) stop() {
+	p.dialer.stop()
+	p.closing.Do(func() {
+		go func() {
+			defer close(p.closed)
+			_ = p.client.Close() // its connections are gone already
+		}()
+	})
+}
+
+// publish sends records and waits until all are acknowledged. On an error the
+// flight knows more, and the caller has to see that nothing more is sent.
+func (p *producer) publish(ctx context.Context, recs []Record, f *flight) (sent int, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.DeliveryTimeout, errDelivery)
+	defer cancel()
+	p.grow(len(recs))
+	clear(p.wave)
+	paced := p.topics.paced()
+	for i := range recs {
+		if paced && p.waveFull(&recs[i]) {
+			if err := f.wait(ctx, sent); err != nil {
+				return sent, err
+			}
+			clear(p.wave)
+			p.waveFull(&recs[i])
+		}
+		select {
+		case p.async.Input() <- p.message(&p.out[i], &recs[i], f):
+			sent++
+		case <-f.failed:
+			return sent, errRecordFailed
+		case <-ctx.Done():
+			return sent, context.Cause(ctx)
+		}
+	}
+	return sent, f.wait(ctx, sent)
+}
+
+// waveFull adds a record to the wave unless it would make its topic's batches
+// larger than the topic allows. A topic may limit batches below the client's
+// limit, and sarama knows one limit only; with one wave on its way at a time, no
+// batch can be larger than the wave. A record that is too large by itself makes a
+// wave of its own, so that nobody else is blamed.
+func (p *producer) waveFull(r *Record) bool {
+	limit, ok := p.topics.batchLimit(r.Topic)
+	if !ok {
+		return false
+	}
+	size := saramaSize(r)
+	w := p.wave[r.Topic]
+	if w == nil {
+		w = &waveTopic{bytes: batchOverhead}
+		p.wave[r.Topic] = w
+	}
+	if w.records > 0 && w.bytes+size > limit {
+		return true
+	}
+	w.records++
+	w.bytes += size
+	return false
+}
+
+// grow makes room for n records in flight. All earlier ones have come back.
+func (p *producer) grow(n int) {
+	if n > len(p.out) {
+		p.out = make([]outgoing, max(n, 2*len(p.out)))
+	}
+}
+
+// message fills o with r.
+func (p *producer) message(o *outgoing, r *Record, f *flight) *sarama.ProducerMessage {
+	o.flight, o.mark, o.partition = f, r.Mark, r.Partition
+	o.msg = sarama.ProducerMessage{Topic: r.Topic, Metadata: o, Headers: p.headers(o, r)}
+	if r.Key != nil {
+		o.key = payload(r.Key)
+		o.msg.Key = &o.key
+	}
+	if r.Value != nil {
+		o.value = payload(r.Value)
+		o.msg.Value = &o.value
+	}
+	if r.Timestamp >= 0 {
+		o.msg.Timestamp = time.UnixMilli(r.Timestamp)
+	}
+	return &o.msg
+}
+
+func (p *producer) headers(o *outgoing, r *Record) []sarama.RecordHeader {
+	o.headers = slices.Grow(o.headers[:0], len(r.Headers))
+	for i := range r.Headers {
+		h := &r.Headers[i]
+		key, ok := p.keys[h.Key]
+		if !ok {
+			key = []byte(h.Key)
+			if len(p.keys) < maxHeaderKeys {
+				p.keys[h.Key] = key
+			}
+		}
+		o.headers = append(o.headers, sarama.RecordHeader{Key: key, Value: h.Value})
+	}
+	return o.headers
+}
+
+// cause turns the outcome of publish into the error to return. sent is what
+// publish returned with err.
+func (p *producer) cause(f *flight, sent int, err error) error {
+	if !errors.Is(err, errRecordFailed) {
+		if errors.Is(err, errDelivery) {
+			return newError(Timeout, errDelivery.Error(), nil)
+		}
+		return err // the context's
+	}
+	_, first := f.result()
+	if followsAnother(first.err) {
+		f.settle(sent, causeLimit)
+		_, first = f.result()
+	}
+	e := classify("publishing", first.err)
+	e.Topic, e.Partition, e.Mark = first.topic, first.partition, first.mark
+	return p.blame(e)
+}
+
+// blame tells a batch that is too large from a record that is, and takes the
+// transaction away from errors that are no record's fault.
+func (p *producer) blame(e *Error) *Error {
+	switch e.Code {
+	case RecordTooLarge:
+		if p.topics.rejected(e.Topic, p.wave[e.Topic]) {
+			return e
+		}
+		e.Code, e.Retry = BatchTooLarge, true
+		e.Text = "publishing: the topic accepts smaller batches only; the next attempt sends smaller ones"
+	case RecordInvalid, PartitionOutOfRange:
+		return e
+	}
+	e.Mark = -1
+	return e
+}
+
+// close ends the producer within ctx and closeGrace. What sarama still holds is
+// thrown away if it can't be sent by then.
+func (p *producer) close(ctx context.Context) error {
+	if p.async != nil {
+		p.async.AsyncClose()
+		select {
+		case <-p.drained:
+		case <-ctx.Done():
+		}
+	}
+	p.stop()
+	grace := time.After(closeGrace)
+	for _, gone := range []chan struct{}{p.drained, p.closed} {
+		if gone == p.drained && p.async == nil {
+			continue
+		}
+		select {
+		case <-gone:
+		case <-grace:
+			return newError(Timeout, "closing the Kafka producer: its connections are cut, but it still waits for a retry", context.Cause(ctx))
+		}
+	}
+	return nil
+}

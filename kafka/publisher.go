@@ -1,0 +1,81 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/IBM/sarama"
+)
+
+// Publisher makes the sinks of one connector, one for each term, and keeps what
+// outlives a term. It is safe for concurrent use.
+type Publisher struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *Metrics
+	limits  *limits
+}
+
+// NewPublisher checks cfg, which it keeps. m may be nil.
+func NewPublisher(cfg Config, log *slog.Logger, m *Metrics) (*Publisher, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("checking the Kafka configuration: %w", err)
+	}
+	if m == nil {
+		m = NewMetrics(nil)
+	}
+	return &Publisher{cfg: cfg, log: log, metrics: m, limits: &limits{bytes: map[string]int{}}}, nil
+}
+
+// AtLeastOnce returns a sink for one term.
+func (p *Publisher) AtLeastOnce() *AtLeastOnce {
+	return &AtLeastOnce{pub: p}
+}
+
+// hooks count what sarama repeats.
+func (p *Publisher) hooks() hooks {
+	return hooks{produceRetry: p.metrics.retries.Inc, transactionRetry: func() {}}
+}
+
+// reach finds a broker that answers and returns its address. sarama would ask one
+// seed over and over for a producer id, even a dead one.
+func reach(sc *sarama.Config, brokers []string) (string, error) {
+	seeds := slices.Clone(brokers)
+	rand.Shuffle(len(seeds), func(i, j int) { seeds[i], seeds[j] = seeds[j], seeds[i] })
+	var last error
+	for _, addr := range seeds {
+		b := sarama.NewBroker(addr)
+		if err := b.Open(sc); err != nil {
+			return "", newError(Unsupported, "checking the Kafka client's settings", err)
+		}
+		ok, err := b.Connected()
+		_ = b.Close() // the answer is known
+		if ok && err == nil {
+			return addr, nil
+		}
+		last = fmt.Errorf("broker %s: %w", addr, err)
+	}
+	return "", last
+}
+
+// connect makes a producer that has found a living broker but sent nothing yet.
+func (p *Publisher) connect(ctx context.Context, transactionalID string, h hooks) (*producer, error) {
+	d := newDialer(&p.cfg, transactionalID == "")
+	sc, err := saramaConfig(ctx, &p.cfg, transactionalID, d, h)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, d.stop)()
+	seed, err := reach(sc, p.cfg.Brokers)
+	if err != nil {
+		d.stop()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, classify("connecting to Kafka", err)
+	}
+	return newProducer(&p.cfg, sc, []string{seed}, d, p.limits, p.log, p.metrics)
+}

@@ -1,0 +1,140 @@
+package kafka
+
+import (
+	"context"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/rcrowley/go-metrics"
+)
+
+const (
+	// flushMessages is the largest number of records in one request. Nothing waits
+	// for it: what has arrived when the last request is answered goes out.
+	flushMessages = 20000
+	// channelBuffer is the length of sarama's channels per topic and partition.
+	channelBuffer = 1024
+
+	metadataRetries = 5
+	metadataBackoff = 20 * time.Millisecond
+	// transactionRetries is about 12 s against a dead broker, each attempt also
+	// going through the metadata retries. The producer's constructor takes no
+	// context, so this bounds it.
+	transactionRetries = 100
+)
+
+// transactionBackoff is 1, 2, 4 ... 20 ms. The coordinator answers
+// CONCURRENT_TRANSACTIONS for a few milliseconds after each transaction; sarama's
+// default of 100 ms is what makes transactions look slow.
+func transactionBackoff(retries, _ int) time.Duration {
+	return min(time.Millisecond<<min(max(retries, 0), 5), 20*time.Millisecond)
+}
+
+// produceBackoff is 5, 10, 20 ... 100 ms: 30 of them last through an election.
+func produceBackoff(retries, _ int) time.Duration {
+	return min(5*time.Millisecond<<min(max(retries, 0), 5), 100*time.Millisecond)
+}
+
+// hooks are called by sarama before it waits for a retry.
+type hooks struct {
+	produceRetry     func()
+	transactionRetry func()
+}
+
+// saramaConfig translates cfg. With a transactional id the producer is
+// transactional. Credentials are read here, so each term has fresh ones.
+func saramaConfig(ctx context.Context, cfg *Config, transactionalID string, d *dialer, h hooks) (*sarama.Config, error) {
+	c := sarama.NewConfig()
+	version, err := sarama.ParseKafkaVersion(cfg.Version)
+	if err != nil {
+		return nil, newError(Unsupported, "reading the configured Kafka version", err)
+	}
+	c.Version, c.ClientID, c.ChannelBufferSize, c.MetricRegistry = version, cfg.ClientID, channelBuffer, noMetrics{}
+
+	c.Net.MaxOpenRequests = 1 // sarama demands it for idempotence
+	c.Net.DialTimeout, c.Net.ReadTimeout, c.Net.WriteTimeout = cfg.DialTimeout, cfg.RequestTimeout, cfg.RequestTimeout
+	// Our dialer speaks TLS itself, so sarama sees plain connections.
+	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, d
+
+	c.Metadata.Full, c.Metadata.AllowAutoTopicCreation = false, cfg.Topics.AutoCreate
+	c.Metadata.Retry.Max, c.Metadata.Retry.Backoff = metadataRetries, metadataBackoff
+
+	p := &c.Producer
+	p.Idempotent, p.RequiredAcks, p.Partitioner = true, sarama.WaitForAll, newPartitioner
+	p.Return.Successes, p.Return.Errors = true, true
+	p.MaxMessageBytes, p.Timeout, p.Flush.MaxMessages = cfg.MaxMessageBytes, cfg.AckTimeout, flushMessages
+	if p.Compression, err = codec(cfg.Compression); err != nil {
+		return nil, newError(Unsupported, "reading the configured compression", err)
+	}
+	p.Retry.Max = cfg.MaxRetries
+	p.Retry.BackoffFunc = func(n, limit int) time.Duration {
+		h.produceRetry()
+		return produceBackoff(n, limit)
+	}
+	p.Transaction.ID, p.Transaction.Timeout, p.Transaction.Retry.Max = transactionalID, cfg.TransactionTimeout, transactionRetries
+	p.Transaction.Retry.BackoffFunc = func(n, limit int) time.Duration {
+		h.transactionRetry()
+		return transactionBackoff(n, limit)
+	}
+	c.Consumer.IsolationLevel = sarama.ReadCommitted
+	if cfg.SASL != nil {
+		if err := cfg.SASL.apply(ctx, c, cfg); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// newPartitioner makes the partitioner of one topic: the record's own partition
+// if it has one, else what the Java producer would take.
+func newPartitioner(topic string) sarama.Partitioner {
+	return partitioner{sarama.NewMurmur2Partitioner(topic)}
+}
+
+type partitioner struct{ byKey sarama.Partitioner }
+
+// Partition implements sarama.Partitioner.
+func (p partitioner) Partition(m *sarama.ProducerMessage, n int32) (int32, error) {
+	if o, ok := m.Metadata.(*outgoing); ok && o.partition >= 0 {
+		return o.partition, nil // sarama answers ErrInvalidPartition if it is too large
+	}
+	return p.byKey.Partition(m, n)
+}
+
+// RequiresConsistency implements sarama.Partitioner.
+func (p partitioner) RequiresConsistency() bool { return true }
+
+// MessageRequiresConsistency lets only records without key avoid partitions that
+// have no leader at the moment.
+func (p partitioner) MessageRequiresConsistency(m *sarama.ProducerMessage) bool {
+	o, ok := m.Metadata.(*outgoing)
+	return m.Key != nil || ok && o.partition >= 0
+}
+
+// noMetrics is a go-metrics registry that measures nothing: sarama's own metrics
+// cost a goroutine and a lock per request and nobody reads them.
+type noMetrics struct{}
+
+func (noMetrics) Each(func(string, any))            {}
+func (noMetrics) Get(string) any                    { return nil }
+func (noMetrics) GetAll() map[string]map[string]any { return nil }
+func (noMetrics) Register(string, any) error        { return nil }
+func (noMetrics) RunHealthchecks()                  {}
+func (noMetrics) Unregister(string)                 {}
+func (noMetrics) UnregisterAll()                    {}
+func (noMetrics) GetOrRegister(_ string, metric any) any {
+	switch m := metric.(type) {
+	case func() metrics.Counter:
+		return metrics.NilCounter{}
+	case func() metrics.Meter:
+		return metrics.NilMeter{}
+	case func() metrics.Histogram:
+		return metrics.NilHistogram{}
+	case func() metrics.Timer:
+		return metrics.NilTimer{}
+	case func() metrics.Gauge:
+		return metrics.NilGauge{}
+	default:
+		return m
+	}
+}

@@ -1,0 +1,237 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+const (
+	maxMessageBytesKey = "max.message.bytes"
+	// createWait is how long a topic may take to be known to all after it was
+	// created.
+	createWait = 5 * time.Second
+	createPoll = 20 * time.Millisecond
+)
+
+// limits are the batch sizes that topics were seen to refuse. They outlive a term,
+// since a refusal ends one.
+type limits struct {
+	mu    sync.Mutex
+	bytes map[string]int
+}
+
+func (l *limits) get(topic string) (int, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, ok := l.bytes[topic]
+	return n, ok
+}
+
+func (l *limits) set(topic string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes[topic] = n
+}
+
+// topics knows the topics that this term has sent to: that they exist, how many
+// partitions they have and how large their batches may be.
+type topics struct {
+	cfg    *Config
+	client sarama.Client
+	limits *limits
+	log    *slog.Logger
+	seen   map[string]struct{}
+	limit  map[string]int // only where it is below the client's
+}
+
+func newTopics(cfg *Config, client sarama.Client, l *limits, log *slog.Logger) *topics {
+	return &topics{cfg: cfg, client: client, limits: l, log: log, seen: map[string]struct{}{}, limit: map[string]int{}}
+}
+
+// paced reports whether any topic limits batches.
+func (t *topics) paced() bool { return len(t.limit) > 0 }
+
+func (t *topics) batchLimit(topic string) (int, bool) {
+	n, ok := t.limit[topic]
+	return n, ok
+}
+
+// admit looks at each record before anything is sent, so that a record that can't
+// be published is found while those before it still can. It returns how many marks
+// may be sent (all: len(b.Marks)+1), and why not the others.
+func (t *topics) admit(ctx context.Context, b *Batch) (int, *Error) {
+	all := len(b.Marks) + 1
+	last, partitions := "", int32(0)
+	for i := range b.Records {
+		r := &b.Records[i]
+		if r.Topic != last || i == 0 {
+			if e := t.know(ctx, r.Topic); e != nil {
+				e.Mark = r.Mark
+				return r.Mark, e
+			}
+			last, partitions = r.Topic, -1
+		}
+		if size := recordSize(r); size > t.cfg.MaxMessageBytes {
+			e := newError(RecordTooLarge, "the record has "+strconv.Itoa(size)+" bytes with its overhead, and the client's limit is "+
+				strconv.Itoa(t.cfg.MaxMessageBytes)+": raise the connector's max_message_bytes (max.request.size) and the topic's max.message.bytes, or write smaller events", nil)
+			e.Topic, e.Mark = r.Topic, r.Mark
+			return r.Mark, e
+		}
+		if r.Partition < 0 {
+			continue
+		}
+		if partitions < 0 {
+			ids, err := t.client.Partitions(r.Topic)
+			if err != nil {
+				e := classify("looking up the partitions", err)
+				e.Topic, e.Mark = r.Topic, r.Mark
+				return r.Mark, e
+			}
+			partitions = int32(len(ids))
+		}
+		if r.Partition >= partitions {
+			e := newError(PartitionOutOfRange, "the record asks for this partition, but the topic has "+strconv.Itoa(int(partitions))+
+				": correct the partition column or add partitions", nil)
+			e.Topic, e.Partition, e.Mark = r.Topic, r.Partition, r.Mark
+			return r.Mark, e
+		}
+	}
+	return all, nil
+}
+
+// know makes sure that a topic exists before the first record goes to it.
+func (t *topics) know(ctx context.Context, topic string) *Error {
+	if _, ok := t.seen[topic]; ok {
+		return nil
+	}
+	if !validTopic(topic) {
+		e := newError(TopicInvalid, "not a valid topic name (letters, digits, '.', '_', '-', at most 249): correct the routing", nil)
+		e.Topic = topic
+		return e
+	}
+	if err := t.find(ctx, topic); err != nil {
+		e := classify("looking up the topic", err)
+		e.Topic = topic
+		return e
+	}
+	t.learnLimit(topic)
+	t.seen[topic] = struct{}{}
+	return nil
+}
+
+// find looks the topic up, and has it created if that is wanted.
+func (t *topics) find(ctx context.Context, topic string) error {
+	err := t.client.RefreshMetadata(topic)
+	if !isMissing(err) {
+		return err
+	}
+	switch {
+	case t.cfg.Topics.Create:
+		if err := t.create(topic); err != nil {
+			return err
+		}
+	case t.cfg.Topics.AutoCreate:
+	default:
+		return newError(TopicMissing, "waiting for the topic to exist: create it, or let the connector create topics", nil)
+	}
+	return t.await(ctx, topic)
+}
+
+func isMissing(err error) bool {
+	return errors.Is(err, sarama.ErrUnknownTopicOrPartition) || errors.Is(err, sarama.ErrLeaderNotAvailable)
+}
+
+// await waits until a topic that is being created has its leaders.
+func (t *topics) await(ctx context.Context, topic string) error {
+	deadline := time.Now().Add(createWait)
+	for {
+		err := t.client.RefreshMetadata(topic)
+		if !isMissing(err) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(createPoll):
+		}
+	}
+}
+
+// create makes a topic as configured. Another node or a person may be faster.
+func (t *topics) create(topic string) error {
+	return createTopic(t.client, topic, t.cfg.Topics.Partitions, t.cfg.Topics.Replication, t.cfg.Topics.Settings, t.log)
+}
+
+func createTopic(client sarama.Client, topic string, partitions int32, replication int16, settings map[string]string, log *slog.Logger) error {
+	admin, err := sarama.NewClusterAdminFromClient(client)
+	if err != nil {
+		return err
+	}
+	detail := &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: replication, ConfigEntries: map[string]*string{}}
+	for k, v := range settings {
+		detail.ConfigEntries[k] = &v
+	}
+	err = admin.CreateTopic(topic, detail, false)
+	if errors.Is(err, sarama.ErrTopicAlreadyExists) {
+		return nil
+	}
+	if err != nil {
+		return classify("creating the topic", err)
+	}
+	log.Info("topic created", "topic", topic)
+	return nil
+}
+
+// learnLimit asks for the topic's max.message.bytes. A missing right to ask is no
+// harm: a refused batch will teach it.
+func (t *topics) learnLimit(topic string) {
+	if n, ok := t.limits.get(topic); ok {
+		t.limit[topic] = n
+	}
+	n, err := topicLimit(t.client, topic)
+	if err != nil {
+		t.log.Debug("the topic's batch limit is not known", "topic", topic, "error", err)
+		return
+	}
+	if old, ok := t.limit[topic]; n < t.cfg.MaxMessageBytes && (!ok || n < old) {
+		t.limit[topic] = n
+	}
+}
+
+func topicLimit(client sarama.Client, topic string) (int, error) {
+	admin, err := sarama.NewClusterAdminFromClient(client)
+	if err != nil {
+		return 0, err
+	}
+	entries, err := admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{maxMessageBytesKey}})
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if e.Name == maxMessageBytesKey {
+			return strconv.Atoi(e.Value)
+		}
+	}
+	return 0, errors.New("the broker does not tell " + maxMessageBytesKey)
+}
+
+// rejected takes note that the topic refused a batch as too large. w is what was
+// on its way to the topic, if its batches are paced. It reports whether a single
+// record is to blame; otherwise the next term sends half as much at once.
+func (t *topics) rejected(topic string, w *waveTopic) bool {
+	if w != nil && w.records == 1 {
+		return true
+	}
+	size := t.cfg.MaxMessageBytes
+	if w != nil {
+		size = min(size, w.bytes)
+	}
+	t.limits.set(topic, max(size/2, 1))
+	return false
+}
