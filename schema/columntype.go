@@ -75,17 +75,18 @@ func (t *columnType) parseArgs(s string) (int, error) {
 
 var errOpen = fmt.Errorf("missing a closing quote or parenthesis")
 
-// unquote reads a text in single quotes at the start of s, as the server prints
-// it: quotes doubled, and \\, \0, \n, \r, \Z and \t escaped. It returns the text
-// and the number of bytes read.
+// unquote reads a text in quotes at the start of s, as the server prints it:
+// quotes doubled, and \\, \0, \n, \r, \Z and \t escaped. It returns the text and
+// the number of bytes read.
 func unquote(s string) (string, int, error) {
 	var b strings.Builder
+	q := s[0]
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
-		case c == '\'' && i+1 < len(s) && s[i+1] == '\'':
-			b.WriteByte('\'')
+		case c == q && i+1 < len(s) && s[i+1] == q:
+			b.WriteByte(q)
 			i++
-		case c == '\'':
+		case c == q:
 			return b.String(), i + 1, nil
 		case c == '\\' && i+1 < len(s):
 			i++
