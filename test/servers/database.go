@@ -25,6 +25,9 @@ type database struct {
 const loopbackRoot = "CREATE USER root@'127.0.0.1';\n" +
 	"GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"
 
+// redoSize keeps a data folder small, and is the size that templates have.
+const redoSize = "--innodb-redo-log-capacity=32M"
+
 // findDatabase answers the program, fetched if need be. MySQL is Debian unstable's,
 // the only one that has it; MariaDB is the machine's own release's.
 func findDatabase(ctx context.Context, kind Kind, log io.Writer) (*database, error) {
@@ -118,6 +121,9 @@ func (db *database) prepare(ctx context.Context, data string, initArgs []string)
 		if err := db.initialize(ctx, tmp, nil); err != nil {
 			return err
 		}
+		if err := db.startOnce(ctx, tmp); err != nil {
+			return err
+		}
 		// Each server makes up its own identity (server_uuid) when it has none.
 		err := os.Remove(filepath.Join(tmp, "auto.cnf"))
 		if errors.Is(err, os.ErrNotExist) {
@@ -143,12 +149,27 @@ func (db *database) initialize(ctx context.Context, data string, initArgs []stri
 			return err
 		}
 		defer os.Remove(script)
-		args = append(args, "--initialize-insecure", "--init-file="+script, "--innodb-redo-log-capacity=8M")
+		args = append(args, "--initialize-insecure", "--init-file="+script, redoSize)
 		return run(ctx, db.command(ctx, db.server(), args...))
 	}
-	cmd := db.command(ctx, db.server(), append(args, "--bootstrap", "--innodb-log-file-size=8M", "--max-allowed-packet=8M", "--net-buffer-length=16K")...)
+	cmd := db.command(ctx, db.server(), append(args, "--bootstrap", "--innodb-log-file-size=32M", "--max-allowed-packet=8M", "--net-buffer-length=16K")...)
 	cmd.Stdin = strings.NewReader(sql)
 	return run(ctx, cmd)
+}
+
+// startOnce lets MySQL make what it makes at its first start, as keys for TLS, which
+// take a second. The servers that are copied from here share them.
+func (db *database) startOnce(ctx context.Context, data string) error {
+	if db.kind != KindMySQL {
+		return nil
+	}
+	script := data + ".sql"
+	if err := os.WriteFile(script, []byte("SHUTDOWN;\n"), 0o644); err != nil {
+		return err
+	}
+	defer os.Remove(script)
+	args := append(db.baseArgs(data), "--init-file="+script, "--skip-networking", "--socket=mysqld.sock", "--skip-log-bin", redoSize)
+	return run(ctx, db.command(ctx, db.server(), args...))
 }
 
 // recipe is the SQL that fills a new data folder. MySQL fills it itself but for the

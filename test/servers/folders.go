@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -91,6 +94,10 @@ func openFolder(ctx context.Context, dir, name string) (*folder, error) {
 		if err != nil {
 			return nil, err
 		}
+		if pid := runningIn(dir); pid != 0 {
+			l.unlock()
+			return nil, fmt.Errorf("process %d already serves %s", pid, dir)
+		}
 		return &folder{path: dir, lock: l}, nil
 	}
 	base := filepath.Join(tempBase(), "data")
@@ -144,9 +151,9 @@ type state struct {
 	Ports map[string]int `json:"ports"`
 }
 
-func (f *folder) readState() state {
+func readState(dir string) state {
 	var s state
-	if text, err := os.ReadFile(f.join("server.json")); err == nil {
+	if text, err := os.ReadFile(filepath.Join(dir, "server.json")); err == nil {
 		// A file that can't be read means no more than other ports.
 		_ = json.Unmarshal(text, &s)
 	}
@@ -159,6 +166,45 @@ func (f *folder) writeState(s state) error {
 		return err
 	}
 	return os.WriteFile(f.join("server.json"), append(text, '\n'), 0o644)
+}
+
+// runningIn answers the process that serves the folder, 0 when none does.
+func runningIn(dir string) int {
+	pid := readState(dir).PID
+	if pid == 0 {
+		return 0
+	}
+	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		args, err = exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
+	}
+	// Process ids are used again; a server of ours names its folder.
+	if err != nil || !strings.Contains(string(args), dir+string(filepath.Separator)) {
+		return 0
+	}
+	return pid
+}
+
+// StopDetached stops the server that serves the folder dir, whoever started it, and
+// waits until it has ended. It says whether there was one.
+func StopDetached(ctx context.Context, dir string) (bool, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return false, err
+	}
+	pid := runningIn(dir)
+	if pid == 0 {
+		return false, nil
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return true, fmt.Errorf("stopping process %d: %w", pid, err)
+	}
+	return true, poll(ctx, pollInterval, nil, func(context.Context) error {
+		if runningIn(dir) != 0 {
+			return fmt.Errorf("process %d still runs", pid)
+		}
+		return nil
+	})
 }
 
 // copyTree copies the regular files and folders below from to the folder to, which

@@ -67,7 +67,7 @@ func (s *instance) portNumbers() map[string]int {
 // of the last start in this folder if it is free, or any.
 func (s *instance) reserve(ctx context.Context, role string, wanted int) error {
 	if wanted == 0 {
-		if last := s.folder.readState().Ports[role]; last != 0 {
+		if last := readState(s.folder.path).Ports[role]; last != 0 {
 			if p, err := reservePort(ctx, last); err == nil {
 				s.ports[role] = p
 				return nil
@@ -146,12 +146,12 @@ func (s *instance) Close() error {
 	}
 	s.closed = true
 	var errs []error
-	if s.proc != nil {
-		grace := stopGrace
-		if s.folder.temp {
-			grace = 0 // nobody will read the data again
-		}
-		errs = append(errs, s.end(grace))
+	switch {
+	case s.proc == nil:
+	case s.folder.temp:
+		errs = append(errs, s.proc.kill()) // nobody will read the data again
+	default:
+		errs = append(errs, s.proc.stop(stopGrace))
 	}
 	if s.onClose != nil {
 		errs = append(errs, s.onClose())
@@ -163,11 +163,15 @@ func (s *instance) Close() error {
 	return errors.Join(errs...)
 }
 
-func (s *instance) end(grace time.Duration) error {
-	if grace == 0 {
-		return s.proc.kill()
+// Done answers a channel that is closed when the running server ends, for whatever
+// reason; a Restart has another. Nil when the environment names the server.
+func (s *instance) Done() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return nil
 	}
-	return s.proc.stop(grace)
+	return s.proc.done
 }
 
 // PID is the server's process id, 0 when the environment names the server.

@@ -43,7 +43,9 @@ type KafkaOptions struct {
 	// Log is told what takes long, as fetching the program; nil for nobody.
 	Log io.Writer
 
-	detached bool // the broker outlives this process; Dir must be given
+	// Detached lets the broker outlive this process. Dir must be given; StopDetached
+	// ends it.
+	Detached bool
 }
 
 func (o KafkaOptions) own() bool {
@@ -111,7 +113,7 @@ func StartKafka(ctx context.Context, options KafkaOptions) (_ *Kafka, err error)
 // answers with an error.
 func newBroker(ctx context.Context, dist *kafkaDist, id int, options KafkaOptions) (*Kafka, error) {
 	k := &Kafka{
-		instance: instance{name: options.Name, detached: options.detached, ports: map[string]*port{}},
+		instance: instance{name: options.Name, detached: options.Detached, ports: map[string]*port{}},
 		dist:     dist,
 		id:       id,
 		options:  options,

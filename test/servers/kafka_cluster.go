@@ -43,6 +43,9 @@ func startBrokersOf(ctx context.Context, dist *kafkaDist, n int, options KafkaOp
 			err = errors.Join(fmt.Errorf("starting %s: %w", options.Name, err), c.Close())
 		}
 	}()
+	if options.Detached && options.Dir == "" {
+		return nil, errors.New("a detached server needs a folder of its own")
+	}
 	for id := 1; id <= n; id++ {
 		one := options
 		if n > 1 {

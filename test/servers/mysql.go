@@ -38,7 +38,9 @@ type Options struct {
 	// Log is told what takes long, as fetching the program; nil for nobody.
 	Log io.Writer
 
-	detached bool // the server outlives this process; Dir must be given
+	// Detached lets the server outlive this process. Dir must be given; StopDetached
+	// ends it.
+	Detached bool
 }
 
 func (o Options) own() bool {
@@ -72,7 +74,7 @@ func startDatabase(ctx context.Context, kind Kind, variable string, options Opti
 	if options.Name == "" {
 		options.Name = string(kind)
 	}
-	s := &MySQL{instance: instance{name: options.Name, detached: options.detached, ports: map[string]*port{}}, kind: kind, user: "root"}
+	s := &MySQL{instance: instance{name: options.Name, detached: options.Detached, ports: map[string]*port{}}, kind: kind, user: "root"}
 	if named, ok := external(variable); ok && !options.own() {
 		s.user, s.password, s.addr, err = parseAccount(named)
 		if err != nil {
@@ -85,6 +87,9 @@ func startDatabase(ctx context.Context, kind Kind, variable string, options Opti
 			err = errors.Join(fmt.Errorf("starting %s: %w", options.Name, err), s.Close())
 		}
 	}()
+	if options.Detached && options.Dir == "" {
+		return nil, errors.New("a detached server needs a folder of its own")
+	}
 	if s.db, err = findDatabase(ctx, kind, options.Log); err != nil {
 		return nil, err
 	}
@@ -124,16 +129,15 @@ func (s *MySQL) args(data string, options Options) []string {
 		"--skip-name-resolve",
 		"--server-id="+strconv.FormatUint(uint64(id), 10),
 		"--log-bin=binlog",
-		"--binlog-format=ROW",
 		// A server here survives kill -9, not a power cut, and is quicker for it.
 		"--innodb-flush-log-at-trx-commit=2",
 		"--sync-binlog=0",
 		"--innodb-buffer-pool-size=256M",
 	)
 	if s.kind == KindMySQL {
-		args = append(args, "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--innodb-redo-log-capacity=64M")
+		args = append(args, "--gtid-mode=ON", "--enforce-gtid-consistency=ON", redoSize)
 	} else {
-		args = append(args, "--innodb-log-file-size=64M")
+		args = append(args, "--binlog-format=ROW", "--innodb-log-file-size=32M")
 	}
 	args = append(args, options.InitArgs...)
 	return append(args, options.Args...)
