@@ -68,11 +68,17 @@ func saramaConfig(ctx context.Context, cfg *Config, transactionalID string, d *d
 	}
 	p.Retry.Max = cfg.MaxRetries
 	p.Retry.BackoffFunc = func(n, limit int) time.Duration {
+		if d.isStopped() {
+			return 0 // sarama waits for each record by itself before it lets go
+		}
 		h.produceRetry()
 		return produceBackoff(n, limit)
 	}
 	p.Transaction.ID, p.Transaction.Timeout, p.Transaction.Retry.Max = transactionalID, cfg.TransactionTimeout, transactionRetries
 	p.Transaction.Retry.BackoffFunc = func(n, limit int) time.Duration {
+		if d.isStopped() {
+			return 0
+		}
 		h.transactionRetry()
 		return transactionBackoff(n, limit)
 	}
