@@ -1,0 +1,66 @@
+package converter
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The words that Debezium's handling modes take.
+const (
+	BinaryBytes         = "bytes"
+	BinaryBase64        = "base64"
+	BinaryBase64URLSafe = "base64-url-safe"
+	BinaryHex           = "hex"
+
+	DecimalPrecise = "precise"
+	DecimalDouble  = "double"
+	DecimalString  = "string"
+
+	TimeAdaptiveMicroseconds = "adaptive_time_microseconds"
+	TimeConnect              = "connect"
+	TimeMicroseconds         = "microseconds"
+	TimeNanoseconds          = "nanoseconds"
+	TimeISOString            = "isostring"
+
+	BigintLong    = "long"
+	BigintPrecise = "precise"
+)
+
+// Modes are the connector options that decide what a column's value becomes.
+type Modes struct {
+	Binary         string // binary.handling.mode
+	Decimal        string // decimal.handling.mode
+	Time           string // time.precision.mode
+	BigintUnsigned string // bigint.unsigned.handling.mode
+	AdjustYears    bool   // enable.time.adjuster: years 0-69 are 2000-2069, 70-99 are 1970-1999
+	// Quirks gives the values that Debezium damages as damaged as it does, where
+	// they can be reproduced.
+	Quirks bool
+}
+
+// DefaultModes are Debezium's defaults.
+func DefaultModes() Modes {
+	return Modes{
+		Binary: BinaryBytes, Decimal: DecimalPrecise, Time: TimeAdaptiveMicroseconds,
+		BigintUnsigned: BigintLong, AdjustYears: true,
+	}
+}
+
+// Validate reports every mode that is not one of Debezium's words, joined.
+func (m Modes) Validate() error {
+	return errors.Join(
+		oneOf("binary.handling.mode", m.Binary, BinaryBytes, BinaryBase64, BinaryBase64URLSafe, BinaryHex),
+		oneOf("decimal.handling.mode", m.Decimal, DecimalPrecise, DecimalDouble, DecimalString),
+		oneOf("time.precision.mode", m.Time, TimeAdaptiveMicroseconds, TimeConnect, TimeMicroseconds, TimeNanoseconds, TimeISOString),
+		oneOf("bigint.unsigned.handling.mode", m.BigintUnsigned, BigintLong, BigintPrecise),
+	)
+}
+
+func oneOf(key, value string, words ...string) error {
+	for _, w := range words {
+		if value == w {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %q is not one of %q", key, value, words)
+}
