@@ -1,0 +1,260 @@
+package ha
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Peer is one voter of a static cluster.
+type Peer struct {
+	// ID is the node's name: the NodeID of its own Config.
+	ID string
+	// Addr is host:port where the others reach it. A name is resolved anew at
+	// each connection, so that nodes may change their addresses.
+	Addr string
+	// CertName is the DNS name or IP address that its certificate must be valid
+	// for. Empty means the host of Addr.
+	CertName string
+}
+
+func (p Peer) certName() string {
+	if p.CertName != "" {
+		return p.CertName
+	}
+	host, _, _ := net.SplitHostPort(p.Addr) // validated before
+	return host
+}
+
+// TLS names the files for the connections between nodes. Both sides show a
+// certificate, which must be good for client and server authentication, be
+// signed by CAFile, and carry the CertName of a listed peer: that somebody was
+// signed by the same authority is not enough.
+type TLS struct {
+	// CertFile and KeyFile are PEM files. They are read at each handshake, so that
+	// a renewed certificate needs no restart.
+	CertFile, KeyFile string
+	// CAFile is a PEM file with the authorities; read once.
+	CAFile string
+}
+
+// Config says how a node takes part in its cluster.
+type Config struct {
+	// NodeID is this node's name, unique in the cluster and constant.
+	NodeID string
+	// DataDir is the directory for this node alone; it is made if missing.
+	DataDir string
+
+	// Peers are all voters, this node included, the same list on every node.
+	// Empty means a cluster of one without any network. At the first start of a
+	// cluster all of them must be up; later a majority suffices.
+	Peers []Peer
+	// Listen is host:port to accept peers on; empty means this node's Addr in
+	// Peers. Another than a loopback address needs TLS or Insecure.
+	Listen string
+	// Advertise is the address at which peers reach this node. Empty means its
+	// Addr in Peers, and no other value is allowed while clusters are static.
+	Advertise string
+	// TLS is for the connections between peers; nil means plain TCP.
+	TLS *TLS
+	// Insecure allows plain TCP on other than loopback addresses: whoever reaches
+	// the port can then rewrite every position.
+	Insecure bool
+
+	// HeartbeatTimeout is how long a follower hears nothing before it asks for an
+	// election (it waits between once and twice as long). Zero means 50 ms when
+	// alone and 250 ms in a cluster. Lower means faster takeover, and needless
+	// ones on hosts that stall.
+	HeartbeatTimeout time.Duration
+	// ElectionTimeout is how long a candidate waits for votes. Zero means
+	// HeartbeatTimeout; it can't be less.
+	ElectionTimeout time.Duration
+	// LeaseTimeout is how long a leader without contact to a majority goes on
+	// before it steps down. Zero means 50 ms when alone and 200 ms in a cluster;
+	// it can't be more than HeartbeatTimeout.
+	LeaseTimeout time.Duration
+	// CommitTimeout is the longest time until followers hear of a commit when
+	// nothing else is sent.
+	CommitTimeout time.Duration
+
+	// SnapshotThreshold is the number of log entries after which the state is
+	// written as a snapshot, TrailingLogs the number of entries kept behind it for
+	// followers that are late, SnapshotInterval how often the need is looked at.
+	SnapshotThreshold uint64
+	TrailingLogs      uint64
+	SnapshotInterval  time.Duration
+
+	// EnqueueTimeout is how long a write waits to be taken up; after it nothing
+	// was written. ApplyTimeout is how long it then waits for its result; after
+	// it the outcome is unknown.
+	EnqueueTimeout time.Duration
+	ApplyTimeout   time.Duration
+	// StepDownPause is how long a node that asked to hand over its leadership,
+	// and still has it, waits before it works under it again.
+	StepDownPause time.Duration
+	// ShutdownTimeout bounds the orderly end of Run.
+	ShutdownTimeout time.Duration
+
+	// listener takes the place of Listen in tests.
+	listener net.Listener
+}
+
+// DefaultConfig returns the defaults of everything but NodeID, DataDir and the
+// network.
+func DefaultConfig() Config {
+	return Config{
+		CommitTimeout:     50 * time.Millisecond,
+		SnapshotThreshold: 1024,
+		TrailingLogs:      1024,
+		SnapshotInterval:  2 * time.Minute,
+		EnqueueTimeout:    2 * time.Second,
+		ApplyTimeout:      5 * time.Second,
+		StepDownPause:     time.Second,
+		ShutdownTimeout:   10 * time.Second,
+	}
+}
+
+func (c *Config) alone() bool { return len(c.Peers) == 0 }
+
+// withDefaults fills the timeouts that depend on the size of the cluster.
+func (c Config) withDefaults() Config {
+	heartbeat, lease := 250*time.Millisecond, 200*time.Millisecond
+	if c.alone() {
+		heartbeat, lease = 50*time.Millisecond, 50*time.Millisecond
+	}
+	if c.HeartbeatTimeout == 0 {
+		c.HeartbeatTimeout = heartbeat
+	}
+	if c.ElectionTimeout == 0 {
+		c.ElectionTimeout = c.HeartbeatTimeout
+	}
+	if c.LeaseTimeout == 0 {
+		c.LeaseTimeout = min(lease, c.HeartbeatTimeout)
+	}
+	if self, ok := c.peer(c.NodeID); ok {
+		if c.Listen == "" {
+			c.Listen = self.Addr
+		}
+		if c.Advertise == "" {
+			c.Advertise = self.Addr
+		}
+	}
+	return c
+}
+
+func (c *Config) peer(id string) (Peer, bool) {
+	for _, p := range c.Peers {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return Peer{}, false
+}
+
+// Validate reports all that is wrong with c at once.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.NodeID == "" || strings.Contains(c.NodeID, "/") {
+		wrong("NodeID: %q is not a name (it must not be empty or contain a slash)", c.NodeID)
+	}
+	if c.DataDir == "" {
+		wrong("DataDir: a node needs a directory of its own")
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"HeartbeatTimeout", c.HeartbeatTimeout}, {"ElectionTimeout", c.ElectionTimeout},
+		{"LeaseTimeout", c.LeaseTimeout}, {"CommitTimeout", c.CommitTimeout},
+		{"SnapshotInterval", c.SnapshotInterval}, {"EnqueueTimeout", c.EnqueueTimeout},
+		{"ApplyTimeout", c.ApplyTimeout}, {"StepDownPause", c.StepDownPause}, {"ShutdownTimeout", c.ShutdownTimeout},
+	} {
+		if d.value < 5*time.Millisecond {
+			wrong("%s: %s is below 5ms", d.name, d.value)
+		}
+	}
+	if c.LeaseTimeout > c.HeartbeatTimeout {
+		wrong("LeaseTimeout: %s is above HeartbeatTimeout %s", c.LeaseTimeout, c.HeartbeatTimeout)
+	}
+	if c.ElectionTimeout < c.HeartbeatTimeout {
+		wrong("ElectionTimeout: %s is below HeartbeatTimeout %s", c.ElectionTimeout, c.HeartbeatTimeout)
+	}
+	if c.SnapshotThreshold == 0 {
+		wrong("SnapshotThreshold: must be at least 1")
+	}
+	errs = append(errs, c.validateNetwork()...)
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateNetwork() (errs []error) {
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.alone() {
+		if c.Listen != "" || c.Advertise != "" {
+			wrong("Listen, Advertise: a node without peers has no network; list the peers or leave these empty")
+		}
+		return errs
+	}
+	ids, addrs := map[string]bool{}, map[string]bool{}
+	for i, p := range c.Peers {
+		if p.ID == "" || strings.Contains(p.ID, "/") || ids[p.ID] {
+			wrong("Peers[%d].ID: %q is empty, contains a slash or is used twice", i, p.ID)
+		}
+		if host, port, err := net.SplitHostPort(p.Addr); err != nil || host == "" || port == "" || unspecified(host) {
+			wrong("Peers[%d].Addr: %q is not host:port of one node", i, p.Addr)
+		} else if addrs[p.Addr] {
+			wrong("Peers[%d].Addr: %q is used twice", i, p.Addr)
+		}
+		ids[p.ID], addrs[p.Addr] = true, true
+	}
+	self, ok := c.peer(c.NodeID)
+	if !ok {
+		wrong("Peers: this node, %q, is not among them", c.NodeID)
+	} else if c.Advertise != self.Addr {
+		wrong("Advertise: %q differs from this node's address in Peers, %q", c.Advertise, self.Addr)
+	}
+	if c.TLS != nil && (c.TLS.CertFile == "" || c.TLS.KeyFile == "" || c.TLS.CAFile == "") {
+		wrong("TLS: CertFile, KeyFile and CAFile are all needed")
+	}
+	if c.listener == nil {
+		if host, _, err := net.SplitHostPort(c.Listen); err != nil {
+			wrong("Listen: %q is not host:port", c.Listen)
+		} else if c.TLS == nil && !c.Insecure && !loopback(host) {
+			wrong("Listen: %q can be reached from other hosts, which needs TLS (or Insecure, if the network is trusted with every position)", c.Listen)
+		}
+	}
+	return errs
+}
+
+func unspecified(host string) bool {
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsUnspecified()
+}
+
+// loopback does not resolve names other than localhost: what they mean may change.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// raftConfig is c in raft's terms.
+func (c *Config) raftConfig(id raft.ServerID, log *hclogger, notify chan<- bool) *raft.Config {
+	rc := raft.DefaultConfig()
+	rc.LocalID = id
+	rc.HeartbeatTimeout = c.HeartbeatTimeout
+	rc.ElectionTimeout = c.ElectionTimeout
+	rc.LeaderLeaseTimeout = c.LeaseTimeout
+	rc.CommitTimeout = c.CommitTimeout
+	rc.SnapshotThreshold = c.SnapshotThreshold
+	rc.SnapshotInterval = c.SnapshotInterval
+	rc.TrailingLogs = c.TrailingLogs
+	rc.NotifyCh = notify
+	rc.Logger = log
+	rc.NoLegacyTelemetry = true
+	return rc
+}

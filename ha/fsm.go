@@ -1,0 +1,298 @@
+package ha
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// fsm is the replicated state machine. Raft's own goroutine changes it; any
+// goroutine may read it. Stored States are never changed in place, so that a
+// snapshot is a shallow copy.
+type fsm struct {
+	// onFailure is called once, with the lock held, when a command or snapshot
+	// can't be understood. From then on nothing is applied any more.
+	onFailure func(error)
+	watchers  watchers
+
+	mu         sync.RWMutex
+	img        image
+	wantOrigin string // cluster id that snapshots must carry; empty: any
+	index      uint64 // Raft index of the last applied command
+	failed     error
+}
+
+// applied is the answer of Apply to whoever proposed the command.
+type applied struct {
+	term uint64
+	err  error
+}
+
+func newFSM(onFailure func(error)) *fsm {
+	return &fsm{onFailure: onFailure, img: image{Connectors: map[string]State{}}}
+}
+
+// Apply implements raft.FSM.
+func (f *fsm) Apply(l *raft.Log) any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed != nil {
+		return applied{err: f.failed}
+	}
+	cmd, err := decodeCommand(l.Data)
+	if err != nil {
+		return applied{err: f.fail(fmt.Errorf("applying log entry %d: %w", l.Index, err))}
+	}
+	err = f.apply(l, cmd)
+	f.index = l.Index
+	if err == nil {
+		f.watchers.notify()
+	}
+	return applied{term: l.Term, err: err}
+}
+
+// fail stops the state machine. A command that is passed over would make this
+// node's state differ from the others' for ever.
+func (f *fsm) fail(err error) error {
+	if f.failed == nil {
+		f.failed = err
+		f.onFailure(err)
+	}
+	return f.failed
+}
+
+func (f *fsm) apply(l *raft.Log, c *command) error {
+	if c.Op == opLead {
+		f.img.Lead = leadRecord{Term: l.Term, Node: c.Node, At: c.At}
+		if f.img.Cluster == "" {
+			f.img.Cluster = c.Cluster
+		}
+		return nil
+	}
+	old, known := f.img.Connectors[c.Connector]
+	st := old // slices are shared and only ever replaced
+	var detail string
+	switch c.Op {
+	case opSavePosition:
+		if err := f.savePosition(&st, c); err != nil {
+			return err
+		}
+	case opSetPosition:
+		if err := setPosition(&st, c); err != nil {
+			return err
+		}
+		detail = fmt.Sprintf("from %s to %s, forced=%t", brief(old.Position), brief(st.Position), c.Force)
+	case opSetRunState:
+		st.RunState = RunStatus{State: c.RunState, Reason: c.Reason, By: c.By, At: c.At}
+		detail = fmt.Sprintf("from %s to %s", cmp.Or(old.RunState.State, Running), c.RunState)
+	case opPutConfig:
+		st.Config = c.Config
+		detail = fmt.Sprintf("%d bytes", len(c.Config))
+	case opDelete:
+		if !known {
+			return reject(c, old, ReasonUnknownConnector, "nothing is stored under this name")
+		}
+		if old.Position.IsZero() && old.Run.Term == 0 {
+			delete(f.img.Connectors, c.Connector)
+			f.audit(l.Index, c, "")
+			return nil
+		}
+		// As in Kafka Connect the position outlives the connector: one of the same
+		// name goes on there, unless it is set.
+		st = State{Position: old.Position, Run: old.Run, Retired: old.Retired, Revision: old.Revision}
+		retire(&st)
+	case opDecision:
+		if err := appendDecision(&st, c); err != nil {
+			return err
+		}
+		detail = strings.TrimSpace(c.Decision.Kind + " " + c.Decision.Key)
+	}
+	st.Revision++
+	f.img.Connectors[c.Connector] = st
+	if c.Op != opSavePosition {
+		f.audit(l.Index, c, detail)
+	}
+	return nil
+}
+
+// savePosition lets a position only grow, and only by the newest run of the
+// newest term.
+func (f *fsm) savePosition(st *State, c *command) error {
+	newest := max(f.img.Lead.Term, st.Run.Term)
+	switch {
+	case c.Run.Term < newest:
+		return reject(c, *st, ReasonOlderTerm, fmt.Sprintf("the run is of term %d, term %d has begun", c.Run.Term, newest))
+	case c.Run.Term == st.Run.Term && slices.Contains(st.Retired, c.Run.ID):
+		return reject(c, *st, ReasonOlderRun, fmt.Sprintf("run %s has been superseded", c.Run.ID))
+	case !c.Position.Covers(st.Position):
+		return reject(c, *st, ReasonBehind, fmt.Sprintf("%s does not cover the stored %s", brief(*c.Position), brief(st.Position)))
+	}
+	if c.Run.Term != st.Run.Term {
+		st.Retired = nil
+	} else if c.Run.ID != st.Run.ID {
+		retire(st)
+	}
+	st.Run = *c.Run
+	st.Position = *c.Position
+	return nil
+}
+
+// setPosition is an operator's word. Without force it still may not go back; in
+// any case the run that was at work may not save any more.
+func setPosition(st *State, c *command) error {
+	if !c.Force {
+		busy := st.Run.ID != "" && st.RunState.State != Stopped && st.RunState.State != Paused
+		if busy {
+			return reject(c, *st, ReasonNotStopped, "the connector is running; pause or stop it first")
+		}
+		if !c.Position.Covers(st.Position) {
+			return reject(c, *st, ReasonBehind, fmt.Sprintf("%s does not cover the stored %s", brief(*c.Position), brief(st.Position)))
+		}
+	}
+	retire(st)
+	st.Position = *c.Position
+	return nil
+}
+
+// retire makes the current run one that may not save any more.
+func retire(st *State) {
+	if st.Run.ID == "" {
+		return
+	}
+	kept := st.Retired
+	if len(kept) >= maxRetired {
+		kept = kept[len(kept)-maxRetired+1:]
+	}
+	st.Retired = append(slices.Clone(kept), st.Run.ID)
+	st.Run.ID = ""
+}
+
+func appendDecision(st *State, c *command) error {
+	d := *c.Decision
+	if d.At.IsZero() {
+		d.At = c.At
+	}
+	kept := slices.Clone(st.Decisions)
+	if d.Key != "" {
+		kept = slices.DeleteFunc(kept, func(o Decision) bool { return o.Kind == d.Kind && o.Key == d.Key })
+	}
+	if len(kept) >= maxDecisions {
+		return reject(c, *st, ReasonFull, fmt.Sprintf("there are %d decisions already", len(kept)))
+	}
+	st.Decisions = append(kept, d)
+	return nil
+}
+
+func (f *fsm) audit(index uint64, c *command, detail string) {
+	kept := f.img.Audit
+	if len(kept) >= maxAudit {
+		kept = kept[len(kept)-maxAudit+1:]
+	}
+	f.img.Audit = append(slices.Clone(kept), AuditEntry{
+		Index: index, At: c.At, By: c.By, Action: string(c.Op),
+		Connector: c.Connector, Reason: c.Reason, Detail: detail,
+	})
+}
+
+func reject(c *command, have State, reason Reason, message string) error {
+	return &RejectedError{Connector: c.Connector, Reason: reason, Message: message, Have: have.Clone()}
+}
+
+// brief is a position for people. A GTID set may have any size; the full one is
+// in the state.
+func brief(p position.Position) string {
+	const most = 400
+	s := p.String()
+	if len(s) > most {
+		return fmt.Sprintf("%s... (%d transactions, last %s)", s[:most], p.Set.Count(), p.Last)
+	}
+	return s
+}
+
+// Snapshot implements raft.FSM.
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.failed != nil {
+		// What this node did not understand must stay in the log.
+		return nil, f.failed
+	}
+	img := f.img
+	img.Connectors = maps.Clone(f.img.Connectors)
+	return fsmSnapshot{&img}, nil
+}
+
+// Restore implements raft.FSM. The old state stays when it fails.
+func (f *fsm) Restore(r io.ReadCloser) error {
+	defer r.Close()
+	img, err := readImage(r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && f.wantOrigin != "" && img.Cluster != f.wantOrigin {
+		err = fmt.Errorf("%w: the snapshot is of cluster %q, this node belongs to cluster %q", ErrForeignState, img.Cluster, f.wantOrigin)
+	}
+	if err != nil {
+		return f.fail(fmt.Errorf("restoring snapshot: %w", err))
+	}
+	f.img = *img
+	f.watchers.notify()
+	return nil
+}
+
+type fsmSnapshot struct{ img *image }
+
+// Persist implements raft.FSMSnapshot.
+func (s fsmSnapshot) Persist(sink raft.SnapshotSink) error {
+	if err := writeImage(sink, s.img); err != nil {
+		_ = sink.Cancel() // the error that led here says more
+		return err
+	}
+	return sink.Close()
+}
+
+// Release implements raft.FSMSnapshot.
+func (fsmSnapshot) Release() {}
+
+func (f *fsm) connector(name string) (State, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	st, ok := f.img.Connectors[name]
+	return st.Clone(), ok
+}
+
+func (f *fsm) connectors() map[string]State {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	out := make(map[string]State, len(f.img.Connectors))
+	for name, st := range f.img.Connectors {
+		out[name] = st.Clone()
+	}
+	return out
+}
+
+func (f *fsm) auditLog() []AuditEntry {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return slices.Clone(f.img.Audit)
+}
+
+// setOrigin pins the cluster that snapshots must come from.
+func (f *fsm) setOrigin(cluster string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wantOrigin = cluster
+}
+
+func (f *fsm) cluster() string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.img.Cluster
+}

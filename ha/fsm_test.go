@@ -1,0 +1,516 @@
+package ha
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+var when = time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
+
+func pos(p position.Position) *position.Position { return &p }
+
+// machine is a state machine that is fed by hand.
+type machine struct {
+	*fsm
+	index  uint64
+	failed error
+}
+
+func newMachine() *machine {
+	m := &machine{}
+	m.fsm = newFSM(func(err error) { m.failed = err })
+	return m
+}
+
+// do applies a command in a Raft term, by way of its encoding.
+func (m *machine) do(t testing.TB, term uint64, c command) error {
+	t.Helper()
+	c.Version, c.At = commandVersion, when
+	data, err := c.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.index++
+	return m.Apply(&raft.Log{Index: m.index, Term: term, Type: raft.LogCommand, Data: data}).(applied).err
+}
+
+func (m *machine) lead(t testing.TB, term uint64) {
+	t.Helper()
+	if err := m.do(t, term, command{Op: opLead, Node: "n", Cluster: "c1"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func save(run string, runTerm, seq uint64) command {
+	return command{Op: opSavePosition, Connector: "orders", Run: &Run{runTerm, run}, Position: pos(at(seq))}
+}
+
+func set(seq uint64, force bool) command {
+	return command{Op: opSetPosition, Connector: "orders", Position: pos(at(seq)), Force: force, By: "ann", Reason: "why"}
+}
+
+func reasonOf(err error) Reason {
+	var r *RejectedError
+	if errors.As(err, &r) {
+		return r.Reason
+	}
+	if err != nil {
+		return Reason(err.Error())
+	}
+	return ""
+}
+
+func TestRefusals(t *testing.T) {
+	file := position.Position{Server: "s1", File: "binlog.000003", Pos: 4}
+	other := file
+	other.Server = "s2"
+	state := func(s RunState) command {
+		return command{Op: opSetRunState, Connector: "orders", RunState: s, By: "ann"}
+	}
+	saveAt := func(p position.Position) command {
+		return command{Op: opSavePosition, Connector: "orders", Run: &Run{2, "r1"}, Position: &p}
+	}
+	tests := []struct {
+		name  string
+		steps []command // all but the last must be accepted, in term 2
+		want  Reason    // of the last
+	}{
+		{"forward", []command{save("r1", 2, 5), save("r1", 2, 6)}, ""},
+		{"same position again", []command{save("r1", 2, 5), save("r1", 2, 5)}, ""},
+		{"B091 backward", []command{save("r1", 2, 5), save("r1", 2, 4)}, ReasonBehind},
+		{"nothing after something", []command{save("r1", 2, 5), saveAt(position.Position{})}, ReasonBehind},
+		{"file after GTID", []command{save("r1", 2, 5), saveAt(file)}, ReasonBehind},
+		{"file of another server", []command{saveAt(file), saveAt(other)}, ReasonBehind},
+		{"B089 older term", []command{save("r1", 1, 5)}, ReasonOlderTerm},
+		{"new run of the term", []command{save("r1", 2, 5), save("r2", 2, 6)}, ""},
+		{"older run of the term", []command{save("r1", 2, 5), save("r2", 2, 6), save("r1", 2, 7)}, ReasonOlderRun},
+		{"set back while running", []command{save("r1", 2, 5), set(3, false)}, ReasonNotStopped},
+		{"set forward while running", []command{save("r1", 2, 5), set(9, false)}, ReasonNotStopped},
+		{"set back when stopped", []command{save("r1", 2, 5), state(Stopped), set(3, false)}, ReasonBehind},
+		{"set forward when paused", []command{save("r1", 2, 5), state(Paused), set(9, false)}, ""},
+		{"set back by force", []command{save("r1", 2, 5), set(3, true)}, ""},
+		{"set before the first start", []command{set(3, false)}, ""},
+		{"run after a forced set", []command{save("r1", 2, 5), set(3, true), save("r1", 2, 6)}, ReasonOlderRun},
+		{"new run after a forced set", []command{save("r1", 2, 5), set(3, true), save("r2", 2, 4)}, ""},
+		{"run after deletion", []command{save("r1", 2, 5), {Op: opDelete, Connector: "orders"}, save("r1", 2, 6)}, ReasonOlderRun},
+		{"delete what is not there", []command{{Op: opDelete, Connector: "orders"}}, ReasonUnknownConnector},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMachine()
+			m.lead(t, 2)
+			for i, c := range tt.steps {
+				before, _ := m.connector("orders")
+				err := m.do(t, 2, c)
+				if i < len(tt.steps)-1 {
+					if err != nil {
+						t.Fatalf("step %d: %v", i, err)
+					}
+					continue
+				}
+				if got := reasonOf(err); got != tt.want {
+					t.Fatalf("last step: %q, want %q", got, tt.want)
+				}
+				after, _ := m.connector("orders")
+				if tt.want == "" {
+					return
+				}
+				if diff := cmp.Diff(encode(t, before), encode(t, after)); diff != "" {
+					t.Errorf("a refused command changed the state:\n%s", diff)
+				}
+				var r *RejectedError
+				if errors.As(err, &r); r.Have.Revision != before.Revision || r.Connector != "orders" {
+					t.Errorf("the refusal does not show the state: %+v", r)
+				}
+			}
+			if m.failed != nil {
+				t.Errorf("the state machine failed: %v", m.failed)
+			}
+		})
+	}
+}
+
+func TestDeleteKeepsPosition(t *testing.T) {
+	m := newMachine()
+	m.lead(t, 2)
+	for _, c := range []command{
+		save("r1", 2, 5),
+		{Op: opPutConfig, Connector: "orders", Config: json.RawMessage(`{}`), By: "ann"},
+		{Op: opSetRunState, Connector: "orders", RunState: Stopped, By: "ann"},
+		{Op: opDecision, Connector: "orders", Decision: &Decision{Kind: "k"}, By: "ann"},
+		{Op: opDelete, Connector: "orders", By: "ann"},
+	} {
+		if err := m.do(t, 2, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st, _ := m.connector("orders")
+	if st.Position.Seq != 5 || st.Config != nil || st.RunState != (RunStatus{}) || st.Decisions != nil {
+		t.Errorf("after deletion: %+v", st)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	m := newMachine()
+	m.lead(t, 2)
+	for i := range maxAudit + 5 {
+		if err := m.do(t, 2, command{Op: opSetRunState, Connector: "orders", RunState: Paused, By: "ann", Reason: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := m.auditLog(); len(a) != maxAudit || a[0].Reason != "5" || a[maxAudit-1].Reason != fmt.Sprint(maxAudit+4) {
+		t.Errorf("audit: %d entries from %q", len(a), a[0].Reason)
+	}
+	for i := range 2 * maxRetired {
+		if err := m.do(t, 2, save(fmt.Sprint("r", i), 2, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st, _ := m.connector("orders"); len(st.Retired) != maxRetired || st.Retired[maxRetired-1] != fmt.Sprint("r", 2*maxRetired-2) {
+		t.Errorf("retired: %d %v", len(st.Retired), st.Retired)
+	}
+	full := State{Decisions: make([]Decision, maxDecisions)}
+	full.Decisions[3] = Decision{Kind: "skip", Key: "k"}
+	m.img.Connectors["full"] = full
+	add := func(key string) error {
+		return m.do(t, 2, command{Op: opDecision, Connector: "full", Decision: &Decision{Kind: "skip", Key: key}, By: "ann"})
+	}
+	if got := reasonOf(add("new")); got != ReasonFull {
+		t.Errorf("one decision too many: %q", got)
+	}
+	if err := add("k"); err != nil {
+		t.Errorf("replacing a decision: %v", err)
+	}
+}
+
+// TestB091PositionNeverGoesBack drives the state machine with random commands of
+// old and new leaders, runs and operators, with snapshots in between, and holds
+// every outcome against a model.
+func TestB091PositionNeverGoesBack(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMachine()
+		m.lead(t, 1)
+		var term, stored uint64 = 1, 0
+		highest := map[string]uint64{} // run -> its last accepted save
+		rt.Repeat(map[string]func(*rapid.T){
+			"lead": func(rt *rapid.T) {
+				term += rapid.Uint64Range(1, 3).Draw(rt, "more")
+				m.lead(t, term)
+			},
+			"save": func(rt *rapid.T) {
+				runTerm := rapid.Uint64Range(1, term).Draw(rt, "term")
+				run := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "run")
+				seq := rapid.Uint64Range(0, 40).Draw(rt, "seq")
+				err := m.do(t, term, save(run, runTerm, seq))
+				if runTerm < term && err == nil {
+					rt.Fatalf("a run of term %d saved in term %d", runTerm, term)
+				}
+				if seq < stored && err == nil {
+					rt.Fatalf("position went back from %d to %d", stored, seq)
+				}
+				if err == nil {
+					stored = seq
+					highest[fmt.Sprint(runTerm, run)] = seq
+				}
+			},
+			"set": func(rt *rapid.T) {
+				seq := rapid.Uint64Range(0, 40).Draw(rt, "seq")
+				force := rapid.Bool().Draw(rt, "force")
+				before, _ := m.connector("orders")
+				err := m.do(t, term, set(seq, force))
+				if force && err != nil {
+					rt.Fatalf("forced set refused: %v", err)
+				}
+				if err != nil {
+					return
+				}
+				if !force && seq < stored {
+					rt.Fatalf("position set back from %d to %d without force", stored, seq)
+				}
+				stored = seq
+				if id := before.Run.ID; id != "" {
+					if got := reasonOf(m.do(t, term, save(id, before.Run.Term, 99))); got != ReasonOlderRun && got != ReasonOlderTerm {
+						rt.Fatalf("run %s saved after an operator set the position: %q", id, got)
+					}
+				}
+			},
+			"snapshot": func(rt *rapid.T) {
+				var buf bytes.Buffer
+				if err := writeImage(&buf, &m.img); err != nil {
+					rt.Fatal(err)
+				}
+				index := m.index
+				m = newMachine()
+				m.index = index
+				if err := m.Restore(io.NopCloser(&buf)); err != nil {
+					rt.Fatal(err)
+				}
+			},
+			"": func(rt *rapid.T) {
+				st, _ := m.connector("orders")
+				if !st.Position.Covers(at(stored)) || !at(stored).Covers(st.Position) {
+					rt.Fatalf("stored %s, want %d", st.Position, stored)
+				}
+			},
+		})
+	})
+}
+
+// TestSameLogSameBytes: two machines, one of them restored half-way, end with
+// equal snapshots.
+func TestSameLogSameBytes(t *testing.T) {
+	a, b := newMachine(), newMachine()
+	for i, c := range sampleCommands() {
+		for _, m := range []*machine{a, b} {
+			_ = m.do(t, 3, c) // refusals are part of it
+		}
+		if i%2 == 1 {
+			var buf bytes.Buffer
+			if err := writeImage(&buf, &b.img); err != nil {
+				t.Fatal(err)
+			}
+			index := b.index
+			b = newMachine()
+			b.index = index
+			if err := b.Restore(io.NopCloser(&buf)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var x, y bytes.Buffer
+	if err := errors.Join(writeImage(&x, &a.img), writeImage(&y, &b.img)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(x.String(), y.String()); diff != "" {
+		t.Errorf("states differ:\n%s", diff)
+	}
+}
+
+func sampleCommands() []command {
+	maria, err := position.ParseSet(position.MariaDB, "0-1-7,2-3-9")
+	if err != nil {
+		panic(err)
+	}
+	full := at(12)
+	full.Partial = &position.Partial{GTID: markTo(13).GTID, Rows: 50_000}
+	cmds := []command{
+		{Op: opLead, Node: "n1", Cluster: "5b0c1c8e-9c3f-4a76-8f0e-4a1c7d3c9a11"},
+		{Op: opSavePosition, Connector: "orders", Run: &Run{3, "r1"}, Position: &full},
+		{Op: opSavePosition, Connector: "maria", Run: &Run{3, "r2"}, Position: &position.Position{Flavor: position.MariaDB, Set: maria, Seq: 4}},
+		{Op: opSavePosition, Connector: "files", Run: &Run{3, "r3"}, Position: &position.Position{Server: testSID, File: "binlog.000007", Pos: 1 << 33}},
+		{Op: opSetPosition, Connector: "orders", Position: pos(at(3)), Force: true, Reason: "replay", By: "ann"},
+		{Op: opSetRunState, Connector: "orders", RunState: Stopped, Reason: "maintenance", By: "ann"},
+		{Op: opPutConfig, Connector: "rest", Config: json.RawMessage(`{"name":"rest","config":{"tasks.max":"1"}}`), Reason: "created", By: "bob"},
+		{Op: opDecision, Connector: "orders", Decision: &Decision{Kind: "quarantine", Version: 2, Key: testSID + ":9", Data: json.RawMessage(`{"row":1}`), Reason: "no such topic", By: "policy", At: when}, By: "policy", Reason: "no such topic"},
+		{Op: opDelete, Connector: "rest", Reason: "gone", By: "bob"},
+	}
+	for i := range cmds {
+		cmds[i].Version, cmds[i].At = 1, when
+		if cmds[i].Node == "" {
+			cmds[i].Node = "n1"
+		}
+	}
+	return cmds
+}
+
+func encode(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// golden compares got with a file of a released format. A difference means that
+// nodes of two releases do not understand each other: it needs a new version.
+func golden(t *testing.T, name string, got []byte) []byte {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s is written differently:\n%s", name, diff)
+	}
+	return want
+}
+
+func TestB097GoldenCommands(t *testing.T) {
+	var got bytes.Buffer
+	samples := sampleCommands()
+	for _, c := range samples {
+		line, err := c.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(line)
+		got.WriteByte('\n')
+	}
+	lines := strings.Split(strings.TrimSpace(string(golden(t, "commands.v1", got.Bytes()))), "\n")
+	if len(lines) != len(samples) {
+		t.Fatalf("%d commands in the file, %d here", len(lines), len(samples))
+	}
+	for i, line := range lines {
+		c, err := decodeCommand([]byte(line))
+		if err != nil {
+			t.Errorf("line %d: %v", i+1, err)
+			continue
+		}
+		if diff := cmp.Diff(encode(t, samples[i]), encode(t, *c)); diff != "" {
+			t.Errorf("line %d reads differently:\n%s", i+1, diff)
+		}
+	}
+}
+
+func TestB097GoldenSnapshot(t *testing.T) {
+	m := newMachine()
+	for _, c := range sampleCommands() {
+		if err := m.do(t, 3, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got bytes.Buffer
+	if err := writeImage(&got, &m.img); err != nil {
+		t.Fatal(err)
+	}
+	want := golden(t, "snapshot.v1", got.Bytes())
+	r := newMachine()
+	if err := r.Restore(io.NopCloser(bytes.NewReader(want))); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(encode(t, m.img), encode(t, r.img)); diff != "" {
+		t.Errorf("the snapshot reads differently:\n%s", diff)
+	}
+	if diff := cmp.Diff(m.auditLog(), r.auditLog(), cmpopts.EquateApproxTime(0)); diff != "" {
+		t.Errorf("audit:\n%s", diff)
+	}
+}
+
+func TestB097CommandsThatStopTheNode(t *testing.T) {
+	sum := func(body string) []byte {
+		return fmt.Appendf(nil, "%08x %s", checksum([]byte(body)), body)
+	}
+	tests := []struct {
+		name string
+		data []byte
+		want error
+	}{
+		{"newer version", sum(`{"v":2,"op":"save_position","shape":[1]}`), ErrNewerFormat},
+		{"unknown operation", sum(`{"v":1,"op":"dance","connector":"c","at":"2026-01-01T00:00:00Z"}`), ErrNewerFormat},
+		{"unknown field", sum(`{"v":1,"op":"delete_connector","connector":"c","at":"2026-01-01T00:00:00Z","hue":1}`), ErrCorrupt},
+		{"flipped bit", append(sum(`{"v":1,"op":"delete_connector","connector":"c"}`)[:20], 'x'), ErrCorrupt},
+		{"empty", nil, ErrCorrupt},
+		{"not JSON", sum(`{`), ErrCorrupt},
+		{"part missing", sum(`{"v":1,"op":"save_position","connector":"c","at":"2026-01-01T00:00:00Z"}`), ErrCorrupt},
+		{"no version", sum(`{"op":"delete_connector","connector":"c","at":"2026-01-01T00:00:00Z"}`), ErrCorrupt},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMachine()
+			m.lead(t, 1)
+			if err := m.do(t, 1, save("r", 1, 5)); err != nil {
+				t.Fatal(err)
+			}
+			err := m.Apply(&raft.Log{Index: 9, Term: 1, Data: tt.data}).(applied).err
+			if !errors.Is(err, tt.want) || !errors.Is(m.failed, tt.want) {
+				t.Fatalf("got %v, failure %v, want %v", err, m.failed, tt.want)
+			}
+			if err := m.do(t, 1, save("r", 1, 6)); !errors.Is(err, tt.want) {
+				t.Errorf("a later command was applied: %v", err)
+			}
+			if _, err := m.Snapshot(); !errors.Is(err, tt.want) {
+				t.Errorf("a snapshot of the half-understood state was taken: %v", err)
+			}
+		})
+	}
+}
+
+func TestSnapshotsThatAreRefused(t *testing.T) {
+	good, err := os.ReadFile(filepath.Join("testdata", "snapshot.v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		origin string
+		data   string
+		want   error
+	}{
+		{"B091 another cluster's", "another", string(good), ErrForeignState},
+		{"newer version", "", strings.Replace(string(good), `"version":1`, `"version":2`, 1), ErrNewerFormat},
+		{"flipped byte", "", strings.Replace(string(good), "binlog.000007", "binlog.000008", 1), ErrCorrupt},
+		{"cut short", "", string(good[:len(good)-10]), ErrCorrupt},
+		{"not ours", "", "{}\n{}", ErrCorrupt},
+		{"empty", "", "", ErrCorrupt},
+		{"huge claim", "", `{"format":"binlog-outbox raft snapshot","version":1,"length":9000000000000,"crc32c":0}` + "\n", ErrCorrupt},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMachine()
+			m.lead(t, 1)
+			if err := m.do(t, 1, save("r", 1, 5)); err != nil {
+				t.Fatal(err)
+			}
+			m.setOrigin(tt.origin)
+			if err := m.Restore(io.NopCloser(strings.NewReader(tt.data))); !errors.Is(err, tt.want) {
+				t.Fatalf("got %v, want %v", err, tt.want)
+			}
+			if st, _ := m.connector("orders"); st.Position.Seq != 5 {
+				t.Errorf("a refused snapshot changed the state: %+v", st)
+			}
+		})
+	}
+}
+
+func FuzzDecodeCommand(f *testing.F) {
+	for _, c := range sampleCommands() {
+		data, err := c.encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data[9:])
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, err := decodeCommand(fmt.Appendf(nil, "%08x %s", checksum(body), body))
+		if err != nil {
+			return
+		}
+		m := newMachine()
+		_ = m.do(t, 1, *c) // must not panic
+	})
+}
+
+func FuzzReadSnapshot(f *testing.F) {
+	good, err := os.ReadFile(filepath.Join("testdata", "snapshot.v1"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if img, err := readImage(bytes.NewReader(data)); err == nil && img.Connectors == nil {
+			t.Error("a snapshot was read without its connectors")
+		}
+	})
+}

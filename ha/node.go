@@ -1,0 +1,403 @@
+package ha
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Node is one member of the cluster. All its methods are safe for concurrent use.
+type Node struct {
+	cfg     Config
+	log     *slog.Logger
+	dir     *dataDir
+	fsm     *fsm
+	raft    *raft.Raft
+	mux     *mux // nil when alone
+	metrics *metrics
+
+	notify      chan bool // raft's notices of leadership, in order
+	lead        *leaderTracker
+	unreachable peerSet
+
+	ready     chan struct{}
+	readyOnce sync.Once
+
+	failOnce sync.Once
+	failed   chan struct{}
+	failure  error // valid once failed is closed
+
+	writeMu      sync.Mutex
+	writesClosed bool
+	writes       sync.WaitGroup
+
+	opened   atomic.Bool
+	running  atomic.Bool
+	stopOnce sync.Once
+	stopping chan struct{} // closed when Shutdown begins
+	stopped  chan struct{} // closed when it has ended
+	stopErr  error         // valid then
+}
+
+// Open takes the data directory, verifies it and starts Raft on it; Run does the
+// rest. A node that was opened must be ended with Run or Shutdown. reg may be
+// nil. The error is a StoreError when the directory is in use, someone else's,
+// newer, damaged or incomplete.
+func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, err error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("validating cluster configuration: %w", err)
+	}
+	n := &Node{
+		cfg: cfg, log: logger.With("node", cfg.NodeID),
+		notify: make(chan bool, 16), lead: newLeaderTracker(),
+		ready: make(chan struct{}), failed: make(chan struct{}),
+		stopping: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	shim := &hclogger{log: n.log, name: "raft", quiet: cfg.alone()}
+	n.fsm = newFSM(n.fail)
+	if n.dir, err = openDataDir(cfg.DataDir, cfg.NodeID, shim, n.fail); err != nil {
+		return nil, fmt.Errorf("opening data directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.dir.close())
+		}
+	}()
+	n.fsm.setOrigin(n.dir.id.Cluster)
+	trans, err := n.transport(shim)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.startRaft(trans, shim); err != nil {
+		return nil, errors.Join(err, closeTransport(trans))
+	}
+	if n.metrics, err = newMetrics(n, reg); err != nil {
+		return nil, errors.Join(err, n.raft.Shutdown().Error())
+	}
+	n.opened.Store(true)
+	return n, nil
+}
+
+func closeTransport(t raft.Transport) error {
+	if c, ok := t.(raft.WithClose); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+func (n *Node) startRaft(trans raft.Transport, shim *hclogger) (err error) {
+	// Raft panics on states that the checks of the directory should have found.
+	defer catch(filepath.Join(n.cfg.DataDir, logFile), &err)
+	id := n.dir.id.raftID()
+	conf := n.cfg.raftConfig(id, shim, n.notify)
+	if n.dir.fresh {
+		if err := n.dir.log.undoHalfBootstrap(); err != nil {
+			return err
+		}
+	}
+	if n.dir.fresh && n.cfg.alone() {
+		self := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: id, Address: trans.LocalAddr()}}}
+		if err := raft.BootstrapCluster(conf, n.dir.log, n.dir.log, n.dir.snaps, trans, self); err != nil {
+			return fmt.Errorf("bootstrapping: %w", err)
+		}
+	}
+	// Followers read each entry again when it is committed: keep the last ones.
+	cached, err := raft.NewLogCache(256, n.dir.log)
+	if err != nil {
+		return fmt.Errorf("starting raft: %w", err)
+	}
+	n.dir.log.running.Store(true)
+	if n.raft, err = raft.NewRaft(conf, n.fsm, cached, n.dir.log, n.dir.snaps, trans); err != nil {
+		if failure := n.Err(); failure != nil {
+			err = failure // says more than what raft makes of it
+		}
+		return fmt.Errorf("starting raft: %w", err)
+	}
+	if v := n.voters(); n.cfg.alone() && (len(v) > 1 || len(v) == 1 && v[0].ID != id) {
+		err := &StoreError{
+			Path: n.cfg.DataDir, Err: fmt.Errorf("%w: the directory is of a cluster with voters %v, the configuration names no peers", ErrForeignState, voterIDs(v)),
+			Remedy: "list the peers, or give this node a directory of its own",
+		}
+		return errors.Join(err, n.raft.Shutdown().Error())
+	}
+	return nil
+}
+
+func voterIDs(v []raft.Server) []string {
+	ids := make([]string, len(v))
+	for i := range v {
+		ids[i] = string(v[i].ID)
+	}
+	return ids
+}
+
+// Run works until ctx ends, Shutdown is called (both nil) or the node fails, and
+// then ends the node as Shutdown does, within Config.ShutdownTimeout. It returns
+// what made the node fail: a StoreError for the disk, ErrNewerFormat or
+// ErrCorrupt for an entry that this release does not understand. The caller
+// should end what works under Lead first, so that it can save its positions.
+func (n *Node) Run(ctx context.Context) error {
+	if !n.running.CompareAndSwap(false, true) {
+		return errors.New("running node: Run was called twice")
+	}
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { n.trackLeadership(work) })
+	wg.Go(func() { n.observe(work) })
+	wg.Go(func() { n.followCluster(work) })
+	if n.mux != nil {
+		wg.Go(func() { n.mux.serve(work, n.servePeer) })
+		wg.Go(func() { n.bootstrap(work) })
+	}
+	select {
+	case <-ctx.Done():
+	case <-n.failed:
+	case <-n.stopping:
+	}
+	// The above go on meanwhile: leadership ends and is handed over in order.
+	end, endCancel := context.WithTimeout(work, n.cfg.ShutdownTimeout)
+	err := n.Shutdown(end)
+	endCancel()
+	cancel()
+	wg.Wait()
+	if failure := n.Err(); failure != nil {
+		return fmt.Errorf("running node %s: %w", n.cfg.NodeID, failure)
+	}
+	return err
+}
+
+// Shutdown ends the node: it ends the contexts of Lead functions and waits for
+// them, waits for writes under way, hands the leadership to another voter if
+// there is one, stops Raft and closes the files. ctx bounds all of it; what is
+// left then is cut off, which loses nothing that was acknowledged. Later calls
+// wait for the first.
+func (n *Node) Shutdown(ctx context.Context) error {
+	n.stopOnce.Do(func() {
+		close(n.stopping)
+		n.stopErr = n.shutdown(ctx)
+		close(n.stopped)
+	})
+	select {
+	case <-n.stopped:
+		return n.stopErr
+	case <-ctx.Done():
+		return fmt.Errorf("shutting down: %w", context.Cause(ctx))
+	}
+}
+
+func (n *Node) shutdown(ctx context.Context) error {
+	cause := ErrShuttingDown
+	if err := n.Err(); err != nil {
+		cause = err
+	}
+	n.lead.close(cause)
+	leads := waitFor(ctx, "functions under Lead", n.lead.active.Wait)
+	n.writeMu.Lock()
+	n.writesClosed = true
+	n.writeMu.Unlock()
+	writes := waitFor(ctx, "writes", n.writes.Wait)
+	if n.raft.State() == raft.Leader && n.Err() == nil {
+		if err := n.transfer(ctx); err != nil && !errors.Is(err, ErrNoOtherVoter) {
+			n.log.Warn("leadership could not be handed over before shutdown", "error", err)
+		}
+	}
+	future := n.raft.Shutdown()
+	if n.mux != nil {
+		n.mux.close() // or raft waits for answers of peers that are gone
+	}
+	stopped := waitFor(ctx, "raft", func() { _ = future.Error() })
+	n.metrics.unregister()
+	if stopped != nil {
+		return errors.Join(leads, writes, stopped) // the files are still in use
+	}
+	return errors.Join(leads, writes, n.dir.close())
+}
+
+// waitFor waits for something that takes no context. When ctx ends first the
+// goroutine is left behind until what it waits for ends.
+func waitFor(ctx context.Context, what string, wait func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("shutting down: waiting for %s: %w", what, context.Cause(ctx))
+	}
+}
+
+// fail ends the node's service with the first cause given.
+func (n *Node) fail(err error) {
+	n.failOnce.Do(func() {
+		n.failure = err
+		close(n.failed)
+		if n.opened.Load() { // else Open returns it
+			n.log.Error("node has failed and stops", "error", err)
+		}
+		n.lead.close(err)
+	})
+}
+
+// Err returns why the node has failed, nil while it has not.
+func (n *Node) Err() error {
+	select {
+	case <-n.failed:
+		return n.failure
+	default:
+		return nil
+	}
+}
+
+// Ready returns a channel that is closed once a leader is known for the first
+// time, this node or another.
+func (n *Node) Ready() <-chan struct{} { return n.ready }
+
+func (n *Node) markReady() { n.readyOnce.Do(func() { close(n.ready) }) }
+
+// VerifyLeader returns nil when this node was still the leader at some moment
+// after the call: a majority has answered it. In a cluster of one that says
+// nothing, since there is nobody to ask.
+func (n *Node) VerifyLeader(ctx context.Context) error {
+	return n.await(ctx, "verifying leadership", func() raft.Future { return n.raft.VerifyLeader() })
+}
+
+// TransferLeadership hands the leadership to the voter that is most up to date
+// and returns when that one has taken it up, or ErrNoOtherVoter or ErrNotLeader.
+func (n *Node) TransferLeadership(ctx context.Context) error {
+	if err := n.usable(); err != nil {
+		return err
+	}
+	if n.raft.State() != raft.Leader {
+		return ErrNotLeader
+	}
+	return n.transfer(ctx)
+}
+
+func (n *Node) transfer(ctx context.Context) (err error) {
+	if len(n.voters()) < 2 {
+		return ErrNoOtherVoter
+	}
+	// A follower may just be catching up: Consul tries three times, too.
+	for range 3 {
+		done := make(chan error, 1)
+		go func() { done <- n.raft.LeadershipTransfer().Error() }() // bounded by raft's election timeout
+		select {
+		case err = <-done:
+		case <-ctx.Done():
+			return fmt.Errorf("transferring leadership: %w", context.Cause(ctx))
+		}
+		if err == nil || n.raft.State() != raft.Leader {
+			return nil
+		}
+	}
+	return fmt.Errorf("transferring leadership: %w", err)
+}
+
+// await runs a raft call and waits for its future.
+func (n *Node) await(ctx context.Context, what string, call func() raft.Future) error {
+	if err := n.beginWrite(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer n.writes.Done()
+		done <- call().Error()
+	}()
+	select {
+	case err := <-done:
+		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) {
+			err = ErrNotLeader
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+	case <-n.failed:
+		return fmt.Errorf("%s: %w", what, n.failure)
+	}
+}
+
+// observe follows what raft tells about leaders and peers until ctx ends.
+func (n *Node) observe(ctx context.Context) {
+	events := make(chan raft.Observation, 256)
+	observer := raft.NewObserver(events, false, func(o *raft.Observation) bool {
+		switch o.Data.(type) {
+		case raft.LeaderObservation, raft.FailedHeartbeatObservation, raft.ResumedHeartbeatObservation:
+			return true
+		}
+		return false
+	})
+	n.raft.RegisterObserver(observer)
+	defer n.raft.DeregisterObserver(observer)
+	for known := raft.ServerID(""); ; {
+		_, leader := n.raft.LeaderWithID()
+		if leader != known {
+			n.log.Info("leader changed", "leader", nodeName(leader), "term", n.raft.CurrentTerm())
+			known = leader
+		}
+		if leader != "" && leader != n.dir.id.raftID() {
+			n.markReady()
+		}
+		select {
+		case e := <-events:
+			switch d := e.Data.(type) {
+			case raft.FailedHeartbeatObservation:
+				n.unreachable.set(d.PeerID, true)
+			case raft.ResumedHeartbeatObservation:
+				n.unreachable.set(d.PeerID, false)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// followCluster writes down which cluster this node belongs to as soon as that
+// is known, and fails the node when it turns out to be another than before.
+func (n *Node) followCluster(ctx context.Context) {
+	changed, stop := n.Watch()
+	defer stop()
+	for {
+		switch id := n.fsm.cluster(); {
+		case id == "":
+		case n.dir.id.Cluster == "":
+			if err := n.dir.setCluster(id); err != nil {
+				n.fail(err)
+				return
+			}
+			n.fsm.setOrigin(id)
+			return
+		case n.dir.id.Cluster != id:
+			n.fail(&StoreError{
+				Path: n.cfg.DataDir, Err: fmt.Errorf("%w: the log is of cluster %q, %s says %q", ErrForeignState, id, nodeFile, n.dir.id.Cluster),
+				Remedy: "restore the directory as a whole, or remove it to start as a new node",
+			})
+			return
+		default:
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// networkTimeout bounds one exchange with a peer. A peer that is gone must not
+// hold up raft's heartbeats much longer than an election takes.
+func (c *Config) networkTimeout() time.Duration { return max(time.Second, 4*c.HeartbeatTimeout) }

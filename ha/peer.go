@@ -1,0 +1,218 @@
+package ha
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// Nodes ask each other two things: who are you (before a cluster exists), and
+// please write this (a follower to the leader). One request per connection: both
+// are rare. A message is a length of four bytes, big endian, and JSON.
+
+const maxMessage = 2 * maxCommand
+
+type peerRequest struct {
+	Hello *hello        `json:"hello,omitempty"`
+	Apply *applyRequest `json:"apply,omitempty"`
+}
+
+type peerResponse struct {
+	Hello *hello     `json:"hello,omitempty"`
+	Error *wireError `json:"error,omitempty"`
+}
+
+// hello is what a node tells of itself.
+type hello struct {
+	Name     string `json:"name"`
+	UUID     string `json:"uuid"`
+	Cluster  string `json:"cluster,omitempty"`
+	HasState bool   `json:"has_state"`
+	// Peers are the node's configured peers as "id=address", sorted.
+	Peers []string `json:"peers"`
+}
+
+type applyRequest struct {
+	Op      op     `json:"op"`
+	Command []byte `json:"command"`
+}
+
+// wireError carries an error over the connection so that errors.Is and errors.As
+// find the same on the other side.
+type wireError struct {
+	Code     string         `json:"code"`
+	Op       string         `json:"op,omitempty"`
+	Text     string         `json:"text"`
+	Rejected *RejectedError `json:"rejected,omitempty"`
+}
+
+const (
+	codeRejected = "rejected"
+	codeUnknown  = "unknown_outcome"
+)
+
+// wireSentinel is the sentinel of a code; nothing was changed in all of them.
+func wireSentinel(code string) error {
+	switch code {
+	case "not_leader":
+		return ErrNotLeader
+	case "no_leader":
+		return ErrNoLeader
+	case "busy":
+		return ErrBusy
+	case "shutting_down":
+		return ErrNoLeader // that node goes away; another will lead
+	case "invalid":
+		return ErrInvalid
+	}
+	return nil
+}
+
+func toWire(err error) *wireError {
+	var rejected *RejectedError
+	var unknown *UnknownOutcomeError
+	w := &wireError{Code: codeUnknown, Text: err.Error()}
+	switch {
+	case errors.As(err, &rejected):
+		w.Code, w.Rejected = codeRejected, rejected
+	case errors.As(err, &unknown):
+		w.Text = unknown.Err.Error()
+	case errors.Is(err, ErrNotLeader):
+		w.Code = "not_leader"
+	case errors.Is(err, ErrNoLeader):
+		w.Code = "no_leader"
+	case errors.Is(err, ErrBusy):
+		w.Code = "busy"
+	case errors.Is(err, ErrShuttingDown):
+		w.Code = "shutting_down"
+	case errors.Is(err, ErrInvalid):
+		w.Code = "invalid"
+	}
+	return w
+}
+
+func (w *wireError) toError(o op) error {
+	if w.Code == codeRejected && w.Rejected != nil {
+		return w.Rejected
+	}
+	if s := wireSentinel(w.Code); s != nil {
+		return fmt.Errorf("%s at the leader: %w", o, s)
+	}
+	return &UnknownOutcomeError{string(o), errors.New(w.Text)}
+}
+
+func writeMessage(w io.Writer, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding message: %w", err)
+	}
+	if len(body) > maxMessage {
+		return fmt.Errorf("encoding message: %d bytes are above the limit of %d", len(body), maxMessage)
+	}
+	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	return err
+}
+
+func readMessage(r io.Reader, v any) error {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return err
+	}
+	size := binary.BigEndian.Uint32(length[:])
+	if size > maxMessage {
+		return fmt.Errorf("reading message: %d bytes are above the limit of %d", size, maxMessage)
+	}
+	// Not allocated ahead: the length is only a claim.
+	body, err := io.ReadAll(io.LimitReader(r, int64(size)))
+	if err != nil {
+		return err
+	}
+	if len(body) < int(size) {
+		return io.ErrUnexpectedEOF
+	}
+	return json.Unmarshal(body, v)
+}
+
+// servePeer answers one request.
+func (n *Node) servePeer(ctx context.Context, conn net.Conn) {
+	limit := n.cfg.EnqueueTimeout + n.cfg.ApplyTimeout
+	_ = conn.SetDeadline(time.Now().Add(limit + time.Second)) // fails on a closed connection only
+	var req peerRequest
+	if err := readMessage(conn, &req); err != nil {
+		n.log.Warn("reading a peer's request", "remote", conn.RemoteAddr().String(), "error", err)
+		return
+	}
+	var resp peerResponse
+	switch {
+	case req.Hello != nil:
+		h := n.hello()
+		resp.Hello = &h
+	case req.Apply != nil:
+		if err := n.applyForPeer(ctx, req.Apply); err != nil {
+			resp.Error = toWire(err)
+		}
+	default:
+		resp.Error = toWire(fmt.Errorf("%w: unknown request", ErrInvalid))
+	}
+	if err := writeMessage(conn, &resp); err != nil {
+		n.log.Warn("answering a peer", "remote", conn.RemoteAddr().String(), "error", err)
+	}
+}
+
+// applyForPeer writes what a follower has sent. It is decoded first: an entry
+// that nobody understands must never get into the log.
+func (n *Node) applyForPeer(ctx context.Context, a *applyRequest) error {
+	c, err := decodeCommand(a.Command)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if c.Op == opLead || c.Op == opSavePosition || c.Op != a.Op {
+		return fmt.Errorf("%w: %s can't be written for another node", ErrInvalid, c.Op)
+	}
+	_, err = n.applyLocal(ctx, c.Op, a.Command)
+	return err
+}
+
+// forward has the leader write a command.
+func (n *Node) forward(ctx context.Context, leader string, o op, data []byte) error {
+	p, ok := n.cfg.peer(leader)
+	if !ok {
+		return fmt.Errorf("%w: leader %q is not among the configured peers", ErrNoLeader, leader)
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.EnqueueTimeout+n.cfg.ApplyTimeout)
+	defer cancel()
+	var resp peerResponse
+	sent, err := n.ask(ctx, p.Addr, &peerRequest{Apply: &applyRequest{Op: o, Command: data}}, &resp)
+	switch {
+	case err != nil && sent:
+		return &UnknownOutcomeError{string(o), err}
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrNoLeader, err)
+	case resp.Error != nil:
+		return resp.Error.toError(o)
+	}
+	return nil
+}
+
+// ask sends one request. sent is true once any of it may have arrived.
+func (n *Node) ask(ctx context.Context, addr string, req *peerRequest, resp *peerResponse) (sent bool, err error) {
+	conn, err := n.mux.dial(ctx, addr, kindRequest)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := writeMessage(conn, req); err != nil {
+		return true, fmt.Errorf("asking peer %s: %w", addr, err)
+	}
+	if err := readMessage(conn, resp); err != nil {
+		return true, fmt.Errorf("asking peer %s: %w", addr, err)
+	}
+	return true, nil
+}

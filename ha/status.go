@@ -1,0 +1,151 @@
+package ha
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Role is what a node is at the moment.
+type Role string
+
+// The roles.
+const (
+	Leader    Role = "leader"
+	Follower  Role = "follower"
+	Candidate Role = "candidate"
+	Down      Role = "shutdown"
+)
+
+// Voter is one member of the cluster that votes.
+type Voter struct {
+	// ID is the node's name, RaftID the name with the id of its data directory.
+	ID      string `json:"id"`
+	RaftID  string `json:"raft_id"`
+	Address string `json:"address"`
+	// Reachable is what the leader knows; nil on other nodes.
+	Reachable *bool `json:"reachable,omitempty"`
+}
+
+// Status is what this node knows of the cluster; on a follower it may be old.
+type Status struct {
+	NodeID  string `json:"node_id"`
+	RaftID  string `json:"raft_id"`
+	Cluster string `json:"cluster,omitempty"`
+	Role    Role   `json:"role"`
+	// LeaderID is the name of the leader, empty when none is known.
+	LeaderID     string  `json:"leader_id,omitempty"`
+	Term         uint64  `json:"term"`
+	CommitIndex  uint64  `json:"commit_index"`
+	AppliedIndex uint64  `json:"applied_index"`
+	LastIndex    uint64  `json:"last_index"`
+	Voters       []Voter `json:"voters"`
+	// LastContact is the time since the leader was heard of: 0 on the leader,
+	// negative for never.
+	LastContact time.Duration `json:"last_contact"`
+	// Ready is true while a leader is known that can take writes.
+	Ready bool `json:"ready"`
+	// Error is why the node has failed, if it has.
+	Error string `json:"error,omitempty"`
+}
+
+// Status returns the present state of the node.
+func (n *Node) Status() Status {
+	s := Status{
+		NodeID: n.cfg.NodeID, RaftID: string(n.dir.id.raftID()), Cluster: n.fsm.cluster(),
+		Role: roleOf(n.raft.State()), Term: n.raft.CurrentTerm(),
+		CommitIndex: n.raft.CommitIndex(), AppliedIndex: n.raft.AppliedIndex(), LastIndex: n.raft.LastIndex(),
+		LastContact: n.lastContact(),
+	}
+	_, leader := n.raft.LeaderWithID()
+	s.LeaderID = nodeName(leader)
+	for _, v := range n.voters() {
+		voter := Voter{ID: nodeName(v.ID), RaftID: string(v.ID), Address: string(v.Address)}
+		if s.Role == Leader {
+			ok := v.ID == n.dir.id.raftID() || !n.unreachable.has(v.ID)
+			voter.Reachable = &ok
+		}
+		s.Voters = append(s.Voters, voter)
+	}
+	err := n.Err()
+	if err != nil {
+		s.Error = err.Error()
+	}
+	s.Ready = err == nil && s.LeaderID != "" && (s.Role != Leader || n.lead.established())
+	return s
+}
+
+func (t *leaderTracker) established() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cur == nil {
+		return false
+	}
+	select {
+	case <-t.cur.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+func roleOf(s raft.RaftState) Role {
+	switch s {
+	case raft.Leader:
+		return Leader
+	case raft.Candidate:
+		return Candidate
+	case raft.Follower:
+		return Follower
+	default:
+		return Down
+	}
+}
+
+// IsLeader reports whether this node believes that it leads. It is for display:
+// work that needs the leadership belongs into Lead.
+func (n *Node) IsLeader() bool { return n.raft.State() == raft.Leader }
+
+// peerSet is the peers that the leader has lost contact with.
+type peerSet struct {
+	mu  sync.Mutex
+	ids map[raft.ServerID]struct{}
+}
+
+func (p *peerSet) set(id raft.ServerID, in bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ids == nil {
+		p.ids = map[raft.ServerID]struct{}{}
+	}
+	if in {
+		p.ids[id] = struct{}{}
+	} else {
+		delete(p.ids, id)
+	}
+}
+
+func (p *peerSet) has(id raft.ServerID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.ids[id]
+	return ok
+}
+
+func (p *peerSet) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ids = nil
+}
+
+// Connector returns what this node knows of a connector. On a follower it may
+// be old; the leader is up to date inside a Lead function.
+func (n *Node) Connector(name string) (State, bool) { return n.fsm.connector(name) }
+
+// Connectors returns all connectors that anything is stored about, including
+// deleted ones of which the position is left (Config nil, RunState unset).
+func (n *Node) Connectors() map[string]State { return n.fsm.connectors() }
+
+// Audit returns the last operator commands, oldest first.
+func (n *Node) Audit() []AuditEntry { return n.fsm.auditLog() }

@@ -1,0 +1,92 @@
+package ha
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+)
+
+// peerTLS proves to peers who this node is, and checks who they are: signed by
+// the authority and named in the list of peers. An authority may sign more than
+// the nodes of one cluster, and each of those could rewrite positions.
+type peerTLS struct {
+	files TLS
+	pool  *x509.CertPool
+	peers []Peer
+}
+
+// newPeerTLS returns nil when the configuration asks for plain TCP.
+func newPeerTLS(c Config) (*peerTLS, error) {
+	if c.TLS == nil {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(c.TLS.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the peers' certificate authority: %w", err)
+	}
+	t := &peerTLS{files: *c.TLS, pool: x509.NewCertPool(), peers: c.Peers}
+	if !t.pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("reading the peers' certificate authority: %s holds no certificate", c.TLS.CAFile)
+	}
+	if _, err := t.own(); err != nil { // now rather than at the first connection
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *peerTLS) own() (*tls.Certificate, error) {
+	cert, err := tls.LoadX509KeyPair(t.files.CertFile, t.files.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("loading this node's certificate: %w", err)
+	}
+	return &cert, nil
+}
+
+func (t *peerTLS) accept(ctx context.Context, raw net.Conn) (net.Conn, error) {
+	conn := tls.Server(raw, &tls.Config{
+		MinVersion:     tls.VersionTLS13,
+		ClientAuth:     tls.RequireAndVerifyClientCert,
+		ClientCAs:      t.pool,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return t.own() },
+		// Sessions resumed would skip reading the renewed certificates.
+		SessionTicketsDisabled: true,
+		VerifyConnection:       t.authorise,
+	})
+	return conn, conn.HandshakeContext(ctx)
+}
+
+// authorise lets in who has the name of a peer.
+func (t *peerTLS) authorise(s tls.ConnectionState) error {
+	leaf := s.PeerCertificates[0]
+	for _, p := range t.peers {
+		if leaf.VerifyHostname(p.certName()) == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("certificate of %q for %v, %v is signed by our authority but names none of the peers", leaf.Subject.CommonName, leaf.DNSNames, leaf.IPAddresses)
+}
+
+// dial proves that the node at addr is the peer that is listed with it.
+func (t *peerTLS) dial(ctx context.Context, raw net.Conn, addr string) (net.Conn, error) {
+	name := ""
+	for _, p := range t.peers {
+		if p.Addr == addr {
+			name = p.certName()
+		}
+	}
+	if name == "" {
+		return nil, fmt.Errorf("%s is the address of none of the peers", addr)
+	}
+	conn := tls.Client(raw, &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		RootCAs:    t.pool,
+		ServerName: name,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return t.own()
+		},
+	})
+	return conn, conn.HandshakeContext(ctx)
+}

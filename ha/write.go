@@ -1,0 +1,204 @@
+package ha
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// All writes return nil only when the change is committed and applied on the
+// leader. Otherwise: RejectedError, ErrInvalid, ErrNotLeader, ErrNoLeader,
+// ErrBusy and ErrShuttingDown mean that nothing was changed,
+// UnknownOutcomeError that it may have been. All are safe for concurrent use.
+
+// SavePosition stores how far a run of connector has published. pos must cover
+// the stored position, and run must not be older than the one that saved it. It
+// works on the leader only (ErrNotLeader): another node's run is over.
+func (n *Node) SavePosition(ctx context.Context, connector string, run Run, pos position.Position) error {
+	if connector == "" || run.ID == "" || run.Term == 0 {
+		return fmt.Errorf("%w: a position needs a connector and a run with id and term", ErrInvalid)
+	}
+	data, err := n.encode(&command{Op: opSavePosition, Connector: connector, Run: &run, Position: &pos})
+	if err != nil {
+		return err
+	}
+	_, err = n.applyLocal(ctx, opSavePosition, data)
+	return err
+}
+
+// SetPosition is an operator's word about where connector is to go on. Without
+// force it is refused while the connector runs, and when pos does not cover the
+// stored position. The run that was at work may not save any more after it. The
+// zero position means "as if never started".
+func (n *Node) SetPosition(ctx context.Context, connector string, pos position.Position, force bool, reason, by string) error {
+	return n.operate(ctx, &command{Op: opSetPosition, Connector: connector, Position: &pos, Force: force, Reason: reason, By: by})
+}
+
+// SetRunState stores what an operator wants of connector.
+func (n *Node) SetRunState(ctx context.Context, connector string, state RunState, reason, by string) error {
+	if !state.valid() {
+		return fmt.Errorf("%w: unknown run state %q", ErrInvalid, state)
+	}
+	return n.operate(ctx, &command{Op: opSetRunState, Connector: connector, RunState: state, Reason: reason, By: by})
+}
+
+// PutConfig stores the configuration of a connector that came over the REST API.
+// The store keeps it as it is: secrets should be in it as references only.
+func (n *Node) PutConfig(ctx context.Context, connector string, config json.RawMessage, reason, by string) error {
+	if !json.Valid(config) {
+		return fmt.Errorf("%w: the configuration of connector %q is not JSON", ErrInvalid, connector)
+	}
+	return n.operate(ctx, &command{Op: opPutConfig, Connector: connector, Config: config, Reason: reason, By: by})
+}
+
+// DeleteConnector removes all but the position of a connector: as in Kafka
+// Connect, one of the same name goes on where this one stopped.
+func (n *Node) DeleteConnector(ctx context.Context, connector string, reason, by string) error {
+	return n.operate(ctx, &command{Op: opDelete, Connector: connector, Reason: reason, By: by})
+}
+
+// AppendDecision stores a decision; see Decision.Key for what it replaces.
+func (n *Node) AppendDecision(ctx context.Context, connector string, d Decision) error {
+	if d.Kind == "" || len(d.Data) > 0 && !json.Valid(d.Data) {
+		return fmt.Errorf("%w: a decision needs a kind, and JSON as data", ErrInvalid)
+	}
+	return n.operate(ctx, &command{Op: opDecision, Connector: connector, Decision: &d, Reason: d.Reason, By: d.By})
+}
+
+func (n *Node) operate(ctx context.Context, c *command) error {
+	if c.Connector == "" || c.By == "" {
+		return fmt.Errorf("%w: %s needs a connector and who asks for it", ErrInvalid, c.Op)
+	}
+	data, err := n.encode(c)
+	if err != nil {
+		return err
+	}
+	return n.propose(ctx, c.Op, data)
+}
+
+func (n *Node) encode(c *command) ([]byte, error) {
+	c.Version = commandVersion
+	c.Node = n.cfg.NodeID
+	c.At = time.Now().UTC().Truncate(time.Microsecond)
+	return c.encode()
+}
+
+// propose brings a command to the leader, wherever it is, and waits for a leader
+// while there is none.
+func (n *Node) propose(ctx context.Context, o op, data []byte) error {
+	const pause = 25 * time.Millisecond
+	deadline := time.After(n.cfg.EnqueueTimeout)
+	for {
+		err := n.submit(ctx, o, data)
+		if !errors.Is(err, ErrNotLeader) && !errors.Is(err, ErrNoLeader) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-deadline:
+			return fmt.Errorf("%s: %w", o, err)
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: %w", o, err, context.Cause(ctx))
+		}
+	}
+}
+
+func (n *Node) submit(ctx context.Context, o op, data []byte) error {
+	if n.raft.State() == raft.Leader {
+		_, err := n.applyLocal(ctx, o, data)
+		return err
+	}
+	if err := n.usable(); err != nil {
+		return err
+	}
+	_, id := n.raft.LeaderWithID()
+	if id == "" || id == n.dir.id.raftID() || n.mux == nil {
+		return ErrNoLeader
+	}
+	return n.forward(ctx, nodeName(id), o, data)
+}
+
+// applyLocal proposes a command as the leader and waits for its result.
+func (n *Node) applyLocal(ctx context.Context, o op, data []byte) (applied, error) {
+	if err := n.beginWrite(); err != nil {
+		return applied{}, err
+	}
+	start := time.Now()
+	type outcome struct {
+		res applied
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer n.writes.Done() // Shutdown waits for it
+		future := n.raft.Apply(data, n.cfg.EnqueueTimeout)
+		out := outcome{err: future.Error()}
+		if out.err == nil {
+			out.res, _ = future.Response().(applied)
+		}
+		done <- out
+	}()
+	timer := time.NewTimer(n.cfg.EnqueueTimeout + n.cfg.ApplyTimeout)
+	defer timer.Stop()
+	select {
+	case out := <-done:
+		if out.err != nil {
+			return applied{}, n.applyError(o, out.err)
+		}
+		n.metrics.applySeconds.Observe(time.Since(start).Seconds())
+		return out.res, out.res.err
+	case <-timer.C:
+		return applied{}, &UnknownOutcomeError{string(o), fmt.Errorf("no answer within %s", n.cfg.EnqueueTimeout+n.cfg.ApplyTimeout)}
+	case <-ctx.Done():
+		return applied{}, &UnknownOutcomeError{string(o), context.Cause(ctx)}
+	}
+}
+
+// applyError sorts raft's errors by what they say about the write.
+func (n *Node) applyError(o op, err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("%s: %w", o, ErrNotLeader)
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		return fmt.Errorf("%s: %w (%s)", o, ErrBusy, n.cfg.EnqueueTimeout)
+	default:
+		// Lost leadership, shutdown, a failed disk: the entry may be on some disk,
+		// and may be committed from there.
+		if failure := n.Err(); failure != nil {
+			err = failure // says more
+		}
+		return &UnknownOutcomeError{string(o), err}
+	}
+}
+
+// usable reports why the node can't do anything any more, if so.
+func (n *Node) usable() error {
+	if err := n.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-n.stopping:
+		return ErrShuttingDown
+	default:
+		return nil
+	}
+}
+
+func (n *Node) beginWrite() error {
+	n.writeMu.Lock()
+	defer n.writeMu.Unlock()
+	if err := n.Err(); err != nil {
+		return err
+	}
+	if n.writesClosed {
+		return ErrShuttingDown
+	}
+	n.writes.Add(1)
+	return nil
+}
