@@ -24,6 +24,14 @@ func (r Row) ID() string {
 	return fmt.Sprintf("%08x-0000-4000-8000-%012x", r.Number, r.Txn)
 }
 
+// ParseID reads what ID returns.
+func ParseID(id string) (r Row, err error) {
+	if _, err := fmt.Sscanf(id, "%08x-0000-4000-8000-%012x", &r.Number, &r.Txn); err != nil || r.ID() != id {
+		return Row{}, fmt.Errorf("id %q is not one that a writer made", id)
+	}
+	return r, nil
+}
+
 // String names the row in counter-examples.
 func (r Row) String() string { return fmt.Sprintf("row %d of transaction %d", r.Number, r.Txn) }
 

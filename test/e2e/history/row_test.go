@@ -66,6 +66,9 @@ func TestBodiesDiffer(t *testing.T) {
 				t.Fatalf("%v and %v have the same body", r, other)
 			}
 			seen[body] = r
+			if back, err := ParseID(r.ID()); err != nil || back != r {
+				t.Fatalf("ParseID(%q) = %v, %v, want %v", r.ID(), back, err, r)
+			}
 			if id := r.ID(); len(id) != 36 || strings.Count(id, "-") != 4 {
 				t.Fatalf("id %q is no UUID", id)
 			}
