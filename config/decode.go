@@ -300,7 +300,8 @@ func (d *decoder) suggest(path string, v reflect.Value, name string) string {
 	general := generalPath(path)
 	for _, f := range fields() {
 		for replaced := range strings.SplitSeq(f.replaces, ", ") {
-			if replaced == name || strings.HasPrefix(replaced, "transforms.*.") && strings.HasSuffix(name, replaced[len("transforms.*"):]) {
+			option, isRouter := strings.CutPrefix(replaced, "transforms.*.")
+			if replaced == name || isRouter && (name == option || strings.HasSuffix(name, "."+option)) {
 				return fmt.Sprintf("; it is Debezium's or Kafka Connect's name of %s here (\"config convert\" turns a whole file over)", f.path)
 			}
 		}

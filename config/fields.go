@@ -14,8 +14,10 @@ type field struct {
 	required bool
 	// planned says what does not work yet, when the value is not the default.
 	planned string
-	// example stands in the reference where there is no default.
+	// example stands in the reference where there is no default: in a comment,
+	// unless the setting is required or shown.
 	example string
+	shown   bool
 }
 
 func words[W ~string](list ...W) []string {
@@ -135,7 +137,7 @@ func connectorFields() []field {
 			doc: "How often an idle server is asked to show that it lives. The connection counts as lost after twice that time and a little."},
 		{path: "connectors[].source.positions", def: string(PositionsAuto), words: words(PositionsAuto, PositionsGTID, PositionsFile), replaces: "gtid.ignore.on.recovery",
 			doc: "What places in the binlog are named by. GTIDs survive a failover of the server, file and position do not. auto takes GTIDs where the server has them, gtid insists on them."},
-		{path: "connectors[].source.table", replaces: "table.include.list, database.include.list", example: "shop.outbox",
+		{path: "connectors[].source.table", replaces: "table.include.list, database.include.list", example: "shop.outbox", shown: true,
 			doc: "The outbox table, as database.table. Names are compared as Debezium does: in full, without regard to case."},
 		{path: "connectors[].source.tables", replaces: "table.include.list, database.include.list", example: "[shop.outbox, billing.outbox]",
 			doc: "Several outbox tables, in place of table."},

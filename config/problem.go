@@ -80,6 +80,9 @@ func (p Problems) sorted() Problems {
 func Nearest(word string, candidates []string) string {
 	best, distance := "", max(2, len(word)/3)+1
 	for _, c := range candidates {
+		if word != "" && c != "" && (strings.HasPrefix(word, c) || strings.HasPrefix(c, word)) && distance > 2 {
+			best, distance = c, 2 // "warning" for warn
+		}
 		if d := editDistance(strings.ToLower(word), strings.ToLower(c)); d < distance {
 			best, distance = c, d
 		}

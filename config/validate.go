@@ -291,7 +291,7 @@ func (b *builder) sasl(path string, s *SASL) {
 		b.require(!userSet, join(path, "user"), "OAUTHBEARER has no user and password; give token, or token_url with client_id and client_secret")
 		b.require(s.Token.IsZero() != (s.TokenURL == ""), join(path, "token"), "OAUTHBEARER needs either token, or token_url with client_id and client_secret")
 		b.require(s.TokenURL == "" || s.ClientID != "" && !s.ClientSecret.IsZero(), join(path, "token_url"), "needs client_id and client_secret")
-	default:
+	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
 		b.require(s.User != "", join(path, "user"), "is required with %s", s.Mechanism)
 		b.require(!s.Password.IsZero(), join(path, "password"), "is required with %s", s.Mechanism)
 		b.require(!tokenSet, path, "%s has no token; take token, token_url, client_id and client_secret out, or use OAUTHBEARER", s.Mechanism)

@@ -1,0 +1,247 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEnvironment(t *testing.T) {
+	two := `
+node: {id: file, data_dir: /file}
+connectors:
+  - name: a
+    source: {host: file, user: cdc, table: s.o, connect_timeout: 1s}
+    kafka: {brokers: [file:1], delivery: at_least_once}
+  - name: b
+    source: {host: file, user: cdc, table: s.o}
+    kafka: {brokers: [file:1]}
+`
+	for name, test := range map[string]struct {
+		environ []string
+		get     func(*Config) any
+		want    any
+	}{
+		"a text":                       {[]string{"BINLOG_OUTBOX_NODE_ID=env"}, func(c *Config) any { return c.Node.ID }, "env"},
+		"the short form":               {[]string{"BINLOG_OUTBOX_DATA_DIR=/env"}, func(c *Config) any { return c.Node.DataDir }, "/env"},
+		"the long form before short":   {[]string{"BINLOG_OUTBOX_NODE_DATA_DIR=/long", "BINLOG_OUTBOX_DATA_DIR=/short"}, func(c *Config) any { return c.Node.DataDir }, "/long"},
+		"one connector":                {[]string{"BINLOG_OUTBOX_CONNECTORS_1_SOURCE_HOST=env"}, func(c *Config) any { return c.Connectors[0].Source.Host + c.Connectors[1].Source.Host }, "fileenv"},
+		"all connectors":               {[]string{"BINLOG_OUTBOX_SOURCE_HOST=env"}, func(c *Config) any { return c.Connectors[0].Source.Host + c.Connectors[1].Source.Host }, "envenv"},
+		"one before all":               {[]string{"BINLOG_OUTBOX_CONNECTORS_0_SOURCE_HOST=one", "BINLOG_OUTBOX_SOURCE_HOST=all"}, func(c *Config) any { return c.Connectors[0].Source.Host + c.Connectors[1].Source.Host }, "oneall"},
+		"the short form for all":       {[]string{"BINLOG_OUTBOX_DELIVERY=exactly_once"}, func(c *Config) any { return c.Connectors[0].Kafka.Delivery }, ExactlyOnce},
+		"quirks for all":               {[]string{"BINLOG_OUTBOX_DEBEZIUM_QUIRKS=true"}, func(c *Config) any { return c.Connectors[1].Debezium.Quirks }, true},
+		"a list":                       {[]string{"BINLOG_OUTBOX_KAFKA_BROKERS=a:1, b:2"}, func(c *Config) any { return c.Connectors[1].Kafka.Brokers }, []string{"a:1", "b:2"}},
+		"pairs":                        {[]string{"BINLOG_OUTBOX_LOG_LEVELS=raft=warn, kafka=debug"}, func(c *Config) any { return c.Log.Levels }, map[string]string{"raft": "warn", "kafka": "debug"}},
+		"a duration":                   {[]string{"BINLOG_OUTBOX_SOURCE_CONNECT_TIMEOUT=5s"}, func(c *Config) any { return c.Connectors[0].Source.ConnectTimeout }, 5 * time.Second},
+		"a size":                       {[]string{"BINLOG_OUTBOX_LIMITS_BATCH_BYTES=2MiB"}, func(c *Config) any { return c.Connectors[0].Limits.BatchBytes }, Size(2 << 20)},
+		"a converter":                  {[]string{"BINLOG_OUTBOX_FORMAT_VALUE_TYPE=bytes"}, func(c *Config) any { return c.Connectors[0].Format.Value.Type }, ConverterBytes},
+		"a reference":                  {[]string{"BINLOG_OUTBOX_SOURCE_USER=${env:KAFKA_PASSWORD}"}, func(c *Config) any { return c.Connectors[0].Source.User }, "s3cret"},
+		"an empty one counts not":      {[]string{"BINLOG_OUTBOX_NODE_ID="}, func(c *Config) any { return c.Node.ID }, "file"},
+		"names are not given to all":   {[]string{"BINLOG_OUTBOX_NAME=x"}, func(c *Config) any { return c.Connectors[0].Name }, "a"},
+		"Kubernetes' own, left alone":  {[]string{"BINLOG_OUTBOX_PORT=tcp://10.0.0.1:8083", "BINLOG_OUTBOX_SERVICE_HOST=10.0.0.1"}, func(c *Config) any { return c.Connectors[0].Source.Port }, 3306},
+		"the file where nothing is":    {nil, func(c *Config) any { return c.Connectors[0].Source.ConnectTimeout }, time.Second},
+		"the default where no file is": {nil, func(c *Config) any { return c.Connectors[1].Source.ConnectTimeout }, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := Builder{Resolver: testResolver()}
+			c, err := b.Build(YAML("node.yaml", []byte(two)), Environ(test.environ))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, test.get(c)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEnvironmentAlone(t *testing.T) {
+	c, err := Build(Environ([]string{
+		"BINLOG_OUTBOX_CONNECTORS_0_NAME=a", "BINLOG_OUTBOX_CONNECTORS_1_NAME=b",
+		"BINLOG_OUTBOX_SOURCE_HOST=mysql", "BINLOG_OUTBOX_SOURCE_USER=cdc", "BINLOG_OUTBOX_SOURCE_TABLE=shop.outbox",
+		"BINLOG_OUTBOX_KAFKA_BROKERS=kafka:9092",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Connectors) != 2 || c.Connectors[1].Name != "b" || c.Connectors[1].Kafka.Delivery != ExactlyOnce {
+		t.Errorf("got %+v", c.Connectors)
+	}
+}
+
+func TestEnvironmentProblemsNameTheVariable(t *testing.T) {
+	_, err := Build(YAML("node.yaml", []byte("connectors: [{name: a, source: {host: m, user: u, table: s.o}, kafka: {brokers: [\"k:1\"]}}]")),
+		Environ([]string{"BINLOG_OUTBOX_CONNECTORS_0_SOURCE_PORT=high", "BINLOG_OUTBOX_LOG_LEVEL=loud"}))
+	want := `environment: BINLOG_OUTBOX_CONNECTORS_0_SOURCE_PORT: connectors[0].source.port: "high" is not a whole number
+environment: BINLOG_OUTBOX_LOG_LEVEL: log.level: "loud" is not one of debug, info, warn, error`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	at := Origin{File: "orders.json", Key: "table.include.list"}
+	c, err := Build(YAML("x", []byte(minimalSource)), Settings(
+		Setting{"connectors[0].source.tables", []string{"a.b", "c.d"}, at},
+		Setting{"connectors[0].kafka.create_topics.configs", map[string]string{"retention.ms": "1"}, at},
+		Setting{"connectors[0].kafka.create_topics.groups[0].name", "g", at},
+		Setting{"connectors[0].kafka.create_topics.groups[0].include", []string{"x.*"}, at},
+		Setting{"connectors[0].outbox.additional", "a:header,b:envelope", at},
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := c.Connectors[0].Kafka.CreateTopics
+	if diff := cmp.Diff(CreateTopics{Configs: map[string]string{"retention.ms": "1"}, Groups: []TopicGroup{{Name: "g", Include: []string{"x.*"}}}}, k); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"a:header", "b:envelope"}, c.Connectors[0].Outbox.Additional); diff != "" {
+		t.Error(diff)
+	}
+	for path, want := range map[string]string{
+		"connectors[2].name":            "orders.json: table.include.list: connectors[2].name: there is no connectors[2]",
+		"connectors[0].source.hosst":    `orders.json: table.include.list: connectors[0].source.hosst: unknown setting; did you mean "host"?`,
+		"connectors[0].source.port.x":   "orders.json: table.include.list: connectors[0].source.port.x: unknown setting; connectors[0].source.port has no parts",
+		"connectors[0].source":          "orders.json: table.include.list: connectors[0].source: a section is wanted here, not a single value",
+		"connectors[0].retry.max_tries": "",
+	} {
+		_, err := Build(YAML("x", []byte(strings.Replace(minimalSource, "user: u", "user: u, table: a.b", 1))), Settings(Setting{path, "v", at}))
+		if err == nil || want != "" && err.Error() != want {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+const minimalSource = `connectors: [{name: a, source: {host: m, user: u}, kafka: {brokers: ["k:1"]}}]`
+
+func TestChecks(t *testing.T) {
+	bad := errors.New("group 7 is not in route_regex")
+	b := Builder{Resolver: testResolver(), Checks: []Check{func(c *Connector) error {
+		return errors.Join(fmt.Errorf("making the router: %w", &FieldError{"outbox.route_topic", bad}), errors.New("all of it"))
+	}}}
+	text := strings.Replace(Example(), "${env:MYSQL_PASSWORD}", "x", 1) + "    outbox:\n      route_topic: a$7\n"
+	_, err := b.Build(YAML("node.yaml", []byte(text)))
+	want := "node.yaml:4:5: connectors[0]: all of it\n" +
+		"node.yaml:13:20: connectors[0].outbox.route_topic: group 7 is not in route_regex"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestFileProblems(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.yaml")
+	_, err := Build(File(path))
+	if want := path + ": reading the configuration: no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := os.WriteFile(path, []byte(minimalSource+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(File(path)); err == nil || !strings.HasPrefix(err.Error(), path+":1:") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestB022ServerIDsDiffer: a server_id is never shared by two nodes or by two
+// connectors of a node, stays over restarts, and is far from other replicas'.
+func TestB022ServerIDsDiffer(t *testing.T) {
+	seen := map[uint32]string{}
+	for node := range 50 {
+		for connector := range 20 {
+			n, c := fmt.Sprintf("cdc-%d", node), fmt.Sprintf("orders-%d", connector)
+			id := DerivedServerID(n, c)
+			if id < 1<<31 || id == 1<<32-1 {
+				t.Errorf("%d is out of range", id)
+			}
+			if other, ok := seen[id]; ok {
+				t.Errorf("%s and %s/%s have %d", other, n, c, id)
+			}
+			if seen[id] = n + "/" + c; DerivedServerID(n, c) != id {
+				t.Error("not the same twice")
+			}
+		}
+	}
+	if DerivedServerID("a", "bc") == DerivedServerID("ab", "c") {
+		t.Error("the border between the names does not count")
+	}
+	if got, want := DerivedServerID("cdc-1", "orders-outbox"), uint32(4223592534); got != want {
+		t.Errorf("got %d, want %d as in every release before", got, want)
+	}
+	c := NewConnector()
+	if c.Name = "x"; c.EffectiveServerID("n") != DerivedServerID("n", "x") {
+		t.Error("0 does not derive one")
+	}
+	if c.Source.ServerID = 7; c.EffectiveServerID("n") != 7 {
+		t.Error("a given one does not count")
+	}
+}
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]Size{"0": 0, "1024": 1024, "1KiB": 1024, "64MiB": 64 << 20, "2GiB": 2 << 30, "1kB": 1000, "3 MB": 3e6, "1GB": 1e9, "5B": 5} {
+		got, err := ParseSize(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+		if again, err := ParseSize(got.String()); err != nil || again != got {
+			t.Errorf("%s prints as %s", text, got)
+		}
+	}
+	for _, text := range []string{"", "-1", "1.5MiB", "MiB", "1TiB", "9223372036854775807GiB", "0x10"} {
+		if got, err := ParseSize(text); err == nil {
+			t.Errorf("%q is %d", text, got)
+		}
+	}
+}
+
+func TestTables(t *testing.T) {
+	s := Source{Table: "shop.outbox", TableList: []string{"`odd.db`.`out``box`"}, TablePatterns: []string{`tenant_\d+\.(outbox|events)`, `a|ab\.c`, `(?=q)q\.x`}}
+	tables, err := s.Tables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[[2]string]bool{
+		{"shop", "outbox"}: true, {"Shop", "OUTBOX"}: true, {"shop", "outbox2"}: false, {"xshop", "outbox"}: false,
+		{"odd.db", "out`box"}: true, {"tenant_7", "Events"}: true, {"tenant_x", "events"}: false, {"my_tenant_7", "events"}: false,
+		{"ab", "c"}: true, {"a", "b"}: false, {"q", "x"}: true,
+	} {
+		if got := tables.Match(name[0], name[1]); got != want {
+			t.Errorf("%v: %v", name, got)
+		}
+	}
+	if diff := cmp.Diff([]TableName{{"shop", "outbox"}, {"odd.db", "out`box"}}, tables.Names()); diff != "" || !tables.HasPatterns() {
+		t.Error(diff)
+	}
+	for _, bad := range []string{"", "outbox", "a.", ".b", "a.b.c", "`a.b", "`a`b.c", "``.b"} {
+		if got, err := ParseTableName(bad); err == nil {
+			t.Errorf("%q is %v", bad, got)
+		}
+	}
+	if _, err := (Source{TableList: []string{"x"}, TablePatterns: []string{"("}}).Tables(); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("not both problems: %v", err)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	list := []string{"host", "port", "password", "table_patterns", ""}
+	for word, want := range map[string]string{"hsot": "host", "hostname": "host", "prot": "port", "passwd": "password", "Table-Patterns": "table_patterns", "zzz": "", "x": "", "": ""} {
+		if got := Nearest(word, list); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}
+
+func FuzzYAML(f *testing.F) {
+	f.Add(Example())
+	f.Add(Reference())
+	f.Add("a: &x [*x]\n<<: 1\n? {a: b}\n: |\n  c")
+	f.Add("connectors: [{source: {password: !!binary aGk=}}]\n---\n")
+	f.Fuzz(func(_ *testing.T, text string) {
+		_, _ = (&Builder{KeepReferences: true}).Build(YAML("fuzz.yaml", []byte(text)))
+	})
+}
