@@ -211,7 +211,7 @@ func reject(c *command, have State, reason Reason, message string) error {
 func brief(p position.Position) string {
 	const most = 400
 	s := p.String()
-	if len(s) > most {
+	if len(s) > most && p.Set != nil {
 		return fmt.Sprintf("%s... (%d transactions, last %s)", s[:most], p.Set.Count(), p.Last)
 	}
 	return s

@@ -3,6 +3,7 @@ package ha
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"testing"
@@ -129,3 +130,5 @@ func markTo(seq uint64) position.Mark {
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func encodeSum(body string) string { return fmt.Sprintf("%08x", checksum([]byte(body))) }
