@@ -18,6 +18,11 @@ func multiByte(charset string) stepFunc {
 	case "utf32":
 		return stepUTF32
 	}
+	if load := codeTables[charset]; load != nil {
+		if t := load(); t != nil {
+			return t.step
+		}
+	}
 	return nil
 }
 

@@ -45,7 +45,10 @@ func main() {
 	check(err)
 	check(write("collation_table.go", collations(m, a)))
 	check(write("charset_single_table.go", singles(m, a)))
-	check(write("charset_multi_table.go", multis(m, a)))
+	check(os.MkdirAll("charsets", 0o755))
+	for _, set := range multiByte {
+		check(os.WriteFile("charsets/"+set+".txt", []byte(multi(m, a, set)), 0o644))
+	}
 }
 
 func collations(m, a *client.Conn) string {
@@ -118,7 +121,9 @@ func oneRune(seq []byte, answer string) rune {
 		return -1
 	}
 	r, n := utf8.DecodeRune(raw)
-	if n != len(raw) || (r == utf8.RuneError && n == 1) {
+	// Two characters are no character, and big5 has codes that the server turns
+	// into U+FFFD.
+	if n != len(raw) || r == utf8.RuneError {
 		return -1
 	}
 	return r
@@ -159,7 +164,113 @@ func singles(m, a *client.Conn) string {
 	return b.String()
 }
 
-func multis(m, a *client.Conn) string { return "" }
+// multiByte are the sets of one to four bytes that are not Unicode's.
+var multiByte = []string{"big5", "cp932", "eucjpms", "euckr", "gb18030", "gb2312", "gbk", "sjis", "ujis"}
+
+// multi lists the characters of a set by code, in runs of neighbours: a code in
+// hexadecimal, a blank, the characters. Bytes below 0x80 are ASCII in all sets
+// (which is checked) and left out. For gb18030 the codes of four bytes follow as
+// ranges: "+", index of the first code, its character.
+func multi(m, a *client.Conn, set string) string {
+	var codes [][]byte
+	for i := range 0x80 {
+		codes = append(codes, []byte{byte(i)})
+	}
+	for i, r := range decode(m, set, codes) {
+		if r != rune(i) {
+			log.Fatalf("%s: byte %02x is U+%04X, not ASCII", set, i, r)
+		}
+	}
+	codes = nil
+	for i := 0x80; i < 0x100; i++ {
+		codes = append(codes, []byte{byte(i)})
+	}
+	for i := 0x80; i < 0x100; i++ {
+		for j := 0x40; j < 0x100; j++ {
+			codes = append(codes, []byte{byte(i), byte(j)})
+		}
+	}
+	if set == "ujis" || set == "eucjpms" {
+		for i := 0xA0; i < 0x100; i++ {
+			for j := 0xA0; j < 0x100; j++ {
+				codes = append(codes, []byte{0x8F, byte(i), byte(j)})
+			}
+		}
+	}
+	runes := decode(m, set, codes)
+	if set != "gb18030" { // MariaDB does not have it
+		for i, r := range decode(a, set, codes) {
+			if r != runes[i] {
+				fmt.Printf("%s %x: MySQL U+%04X, MariaDB U+%04X\n", set, codes[i], runes[i], r)
+			}
+		}
+	}
+	var b strings.Builder
+	open := false
+	for i, r := range runes {
+		if r > 0xFFFF {
+			log.Fatalf("%s %x: U+%04X is beyond the table's reach", set, codes[i], r)
+		}
+		neighbour := i > 0 && len(codes[i]) == len(codes[i-1]) && (len(codes[i]) == 1 || codes[i][len(codes[i])-2] == codes[i-1][len(codes[i])-2])
+		if open && (r < 0 || !neighbour) {
+			b.WriteByte('\n')
+			open = false
+		}
+		if r < 0 {
+			continue
+		}
+		if !open {
+			fmt.Fprintf(&b, "%x ", codes[i])
+			open = true
+		}
+		b.WriteRune(r)
+	}
+	if open {
+		b.WriteByte('\n')
+	}
+	if set == "gb18030" {
+		b.WriteString(fourBytes(m))
+	}
+	return b.String()
+}
+
+// fourBytes lists the ranges of gb18030's codes of four bytes below U+10000, and
+// checks that the ones above are one range.
+func fourBytes(m *client.Conn) string {
+	code := func(i int) []byte {
+		return []byte{byte(0x81 + i/12600), byte(0x30 + i/1260%10), byte(0x81 + i/10%126), byte(0x30 + i%10)}
+	}
+	const bmp, supplement = 39420, 189000
+	var codes [][]byte
+	for i := range bmp {
+		codes = append(codes, code(i))
+	}
+	var b strings.Builder
+	last := rune(-2)
+	for i, r := range decode(m, "gb18030", codes) {
+		if r < 0 && last != -1 {
+			fmt.Fprintf(&b, "+%d none\n", i)
+		}
+		if r >= 0 && r != last+1 {
+			fmt.Fprintf(&b, "+%d %04X\n", i, r)
+		}
+		last = max(r, -1)
+	}
+	fmt.Fprintf(&b, "+%d none\n", bmp)
+	codes = nil
+	for i := range 0x100000 {
+		codes = append(codes, code(supplement+i))
+	}
+	codes = append(codes, code(bmp), code(supplement-1), code(supplement+0x100000))
+	runes := decode(m, "gb18030", codes)
+	for i, r := range runes {
+		if want := rune(0x10000 + i); r != want && i < 0x100000 || r >= 0 && i >= 0x100000 {
+			log.Fatalf("gb18030 %x: U+%04X", codes[i], r)
+		}
+	}
+	fmt.Fprintf(&b, "+%d 10000\n+%d none\n", supplement, supplement+0x100000)
+	return b.String()
+}
 
 func write(name, body string) error {
 	if body == "" {
