@@ -1,9 +1,12 @@
 package kafka_test
 
 import (
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/binlog-outbox/binlog-outbox/kafka"
@@ -62,4 +65,47 @@ func TestB076DoneCoversAcknowledgedMarksOnly(t *testing.T) {
 	if done > 2 {
 		t.Errorf("done = %d, but mark 2 has a record that failed", done)
 	}
+}
+
+// While Kafka is away a sink holds one batch and nothing more, term after term.
+func TestB088MemoryStaysFlatWhileKafkaIsAway(t *testing.T) {
+	c := kafkatest.Start(t, kfake.SeedTopics(3, "orders"))
+	cfg := config(c.Brokers())
+	cfg.AckTimeout, cfg.RequestTimeout, cfg.DeliveryTimeout = 20*time.Millisecond, 40*time.Millisecond, 100*time.Millisecond
+	pub := publisher(t, cfg)
+	batch := newBatcher("orders").next(100, 20)
+	for i := range batch.Records {
+		batch.Records[i].Value = make([]byte, 5000) // 10 MB in all
+	}
+	away := func() {
+		s := pub.AtLeastOnce()
+		if _, _, err := s.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.Network.Pause()
+		if _, err := s.Commit(t.Context(), batch); err == nil {
+			t.Fatal("published into a black hole")
+		}
+		closeSink(t, s)
+		c.Network.Resume()
+		c.Network.Cut() // what the cluster had not read yet is not the sink's
+	}
+	away()
+	before, goroutines := heap(), runtime.NumGoroutine()
+	for range 10 {
+		away()
+	}
+	if grown := heap() - before; grown > 20<<20 {
+		t.Errorf("the heap grew by %d MiB", grown>>20)
+	}
+	if n := runtime.NumGoroutine() - goroutines; n > 60 {
+		t.Errorf("%d goroutines more than before", n)
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -2,10 +2,13 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 
 	"github.com/IBM/sarama"
 )
@@ -75,7 +78,21 @@ func (p *Publisher) connect(ctx context.Context, transactionalID string, h hooks
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, classify("connecting to Kafka", err)
+		return nil, p.connectError(err)
 	}
 	return newProducer(&p.cfg, sc, []string{seed}, d, p.limits, p.log, p.metrics)
+}
+
+// connectError explains why no broker could be reached. A broker that hangs up
+// during the login, or that speaks TLS where we don't, says nothing: the
+// connection just ends.
+func (p *Publisher) connectError(err error) *Error {
+	hungUp := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+	switch {
+	case hungUp && p.cfg.SASL != nil:
+		return newError(AuthFailed, "connecting to Kafka: the broker hung up during the login: check user, password and mechanism, and that this listener wants SASL", err)
+	case hungUp && p.cfg.TLS == nil:
+		return newError(Unreachable, "connecting to Kafka: the broker hung up: check whether this listener wants TLS or SASL", err)
+	}
+	return classify("connecting to Kafka", err)
 }

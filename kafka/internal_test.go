@@ -1,0 +1,254 @@
+package kafka
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"pgregory.net/rapid"
+)
+
+// The tracker against a model that looks at all records each time.
+func TestTrackerMovesOverGapFreePrefixesOnly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		marks := rapid.IntRange(0, 20).Draw(t, "marks")
+		var recs []Record
+		for m := range marks + 1 { // the last is a transaction without an end
+			for range rapid.IntRange(0, 3).Draw(t, "rows") {
+				recs = append(recs, Record{Mark: m})
+			}
+		}
+		order := rapid.Permutation(indexes(len(recs))).Draw(t, "order")
+		n := rapid.IntRange(0, len(order)).Draw(t, "acknowledged")
+		tr := newTracker(marks, recs)
+		acked := make([]bool, len(recs))
+		for i := 0; ; i++ {
+			want := 0
+			for want < marks && allOf(recs, acked, want) {
+				want++
+			}
+			if got := tr.prefix(); got != want {
+				t.Fatalf("after %d acknowledgements the prefix is %d, want %d", i, got, want)
+			}
+			if i == n {
+				return
+			}
+			acked[order[i]] = true
+			tr.ack(recs[order[i]].Mark)
+		}
+	})
+}
+
+func indexes(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func allOf(recs []Record, acked []bool, mark int) bool {
+	for i := range recs {
+		if recs[i].Mark == mark && !acked[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func keys() [][]byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	out := [][]byte{{}, []byte("é"), []byte("日本語のキー"), {0}, {0xff, 0xfe, 0xfd}}
+	for i := len(out); i < 10000; i++ {
+		switch i % 3 {
+		case 0:
+			out = append(out, fmt.Appendf(nil, "%d", i))
+		case 1:
+			out = append(out, fmt.Appendf(nil, "order-%08x-é", r.Uint32()))
+		default:
+			b := make([]byte, 1+r.IntN(40))
+			for j := range b {
+				b[j] = byte(r.Uint32())
+			}
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func partition(t *testing.T, key []byte, n int32) int32 {
+	t.Helper()
+	o := &outgoing{partition: -1}
+	p := &producer{keys: map[string][]byte{}}
+	got, err := newPartitioner("orders").Partition(p.message(o, &Record{Topic: "orders", Partition: -1, Key: key}, nil), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestB064SamePartitionAsTheJavaProducer(t *testing.T) {
+	java := kgo.StickyKeyPartitioner(nil).ForTopic("orders")
+	for _, n := range []int32{1, 3, 12, 50} {
+		for _, k := range keys() {
+			want := java.Partition(&kgo.Record{Key: k}, int(n))
+			if got := partition(t, k, n); got != int32(want) {
+				t.Fatalf("key %q of %d partitions: %d, want %d", k, n, got, want)
+			}
+		}
+	}
+}
+
+// The hashes are those of Kafka's own UtilsTest.testMurmur2.
+func TestB064KafkasOwnHashes(t *testing.T) {
+	for key, hash := range map[string]int32{
+		"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536,
+		"a-little-bit-longer-string": -1486304829, "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971, "abc": 479470107,
+	} {
+		const n = 1000
+		if got, want := partition(t, []byte(key), n), int32(hash&0x7fffffff)%n; got != want {
+			t.Errorf("key %q: partition %d, want %d", key, got, want)
+		}
+	}
+}
+
+func TestErrorsAreClassified(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for _, c := range []struct {
+		err   error
+		code  Code
+		retry bool
+	}{
+		{sarama.ErrProducerFenced, Fenced, true},
+		{sarama.ErrInvalidProducerEpoch, Fenced, true},
+		{sarama.ErrInvalidProducerIDMapping, Fenced, true},
+		{sarama.ErrMessageSizeTooLarge, RecordTooLarge, false},
+		{sarama.ErrTopicAuthorizationFailed, NotAuthorized, true},
+		{sarama.ErrClusterAuthorizationFailed, NotAuthorized, true},
+		{sarama.ErrTransactionalIDAuthorizationFailed, NotAuthorized, true},
+		{sarama.ErrSASLAuthenticationFailed, AuthFailed, true},
+		{sarama.ErrUnknownTopicOrPartition, TopicMissing, true},
+		{sarama.ErrInvalidTopic, TopicInvalid, false},
+		{sarama.ErrInvalidReplicationFactor, TopicInvalid, false},
+		{sarama.ErrInvalidPartition, PartitionOutOfRange, false},
+		{sarama.ErrInvalidRecord, RecordInvalid, false},
+		{sarama.ErrOutOfOrderSequenceNumber, ProducerState, true},
+		{sarama.ErrInvalidTxnState, ProducerState, true},
+		{sarama.ErrNotEnoughReplicas, Unavailable, true},
+		{sarama.ErrNotLeaderForPartition, Unavailable, true},
+		{sarama.ErrRequestTimedOut, Timeout, true},
+		{sarama.ErrUnsupportedVersion, Unsupported, false},
+		{sarama.Wrap(sarama.ErrOutOfBrokers, refused), Unreachable, true},
+		{io.EOF, Unreachable, true},
+		{sarama.ErrClosedClient, Unreachable, true},
+		{errors.New("something new"), Unknown, true},
+		{newError(TLSFailed, "handshake", x509.UnknownAuthorityError{}), TLSFailed, true},
+		{sarama.Wrap(sarama.ErrOutOfBrokers, newError(AuthFailed, "no token", nil)), AuthFailed, true},
+	} {
+		e := classify("testing", fmt.Errorf("wrapped: %w", c.err))
+		if e.Code != c.code || e.Retry != c.retry {
+			t.Errorf("%v: code %s, retry %v; want %s, %v", c.err, e.Code, e.Retry, c.code, c.retry)
+		}
+	}
+	if e := classify("testing", sarama.ErrProducerFenced); !strings.Contains(e.Error(), "PRODUCER_FENCED") {
+		t.Errorf("the text does not name the error: %v", e)
+	}
+}
+
+func TestFirstFailureIsTheCause(t *testing.T) {
+	real := sarama.ErrTopicAuthorizationFailed
+	for _, c := range []struct {
+		name string
+		errs []error
+		want error
+	}{
+		{"only one", []error{real}, real},
+		{"real one first", []error{real, sarama.ErrShuttingDown, sarama.ErrNotLeaderForPartition}, real},
+		{"follow-up first", []error{sarama.ErrTransactionNotReady, real, sarama.ErrNotLeaderForPartition}, real},
+		{"follow-ups only", []error{sarama.ErrShuttingDown, sarama.ErrTransactionNotReady}, sarama.ErrShuttingDown},
+	} {
+		f := newFlight(1, []Record{{}})
+		for _, err := range c.errs {
+			f.fail(&outgoing{}, 0, err)
+		}
+		if _, first := f.result(); !errors.Is(first.err, c.want) {
+			t.Errorf("%s: cause is %v, want %v", c.name, first.err, c.want)
+		}
+	}
+}
+
+func TestProduceEpochIsRead(t *testing.T) {
+	for _, version := range []int16{3, 7, 8, 9, 10} {
+		req := kmsg.NewPtrProduceRequest()
+		req.SetVersion(version)
+		for epoch := range int16(3) {
+			batch := make([]byte, 61)
+			batch[52] = byte(epoch)
+			topic := kmsg.NewProduceRequestTopic()
+			topic.Topic = "orders"
+			topic.Partitions = []kmsg.ProduceRequestTopicPartition{{Records: batch}}
+			req.Topics = append(req.Topics, topic)
+		}
+		frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID("binlog-outbox")).AppendRequest(nil, req, 7)
+		if epoch, ok := produceEpoch(frame); !ok || epoch != 2 {
+			t.Errorf("version %d: epoch %d, %v; want 2, true", version, epoch, ok)
+		}
+	}
+	other := kmsg.NewRequestFormatter().AppendRequest(nil, kmsg.NewPtrMetadataRequest(), 7)
+	if _, ok := produceEpoch(other); ok {
+		t.Error("a metadata request is taken for a produce request")
+	}
+	for n := range 20 {
+		produceEpoch(make([]byte, n)) // must not panic
+	}
+}
+
+func TestMetricsCapTopics(t *testing.T) {
+	m := NewMetrics(nil)
+	for i := range 3 * maxTopicLabels {
+		m.count([]Record{{Topic: fmt.Sprintf("t%d", i)}}, 1)
+	}
+	if n := len(m.topics); n != maxTopicLabels+1 {
+		t.Errorf("%d topic labels, want %d", n, maxTopicLabels+1)
+	}
+}
+
+func TestSizeIsAnUpperBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := Record{
+			Key:   rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "key"),
+			Value: rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "value"),
+		}
+		for range rapid.IntRange(0, 10).Draw(t, "headers") {
+			r.Headers = append(r.Headers, Header{Key: rapid.String().Draw(t, "name"), Value: []byte(rapid.String().Draw(t, "header"))})
+		}
+		rec := kmsg.Record{Key: r.Key, Value: r.Value, TimestampDelta64: 1 << 40, OffsetDelta: 1 << 20}
+		for _, h := range r.Headers {
+			rec.Headers = append(rec.Headers, kmsg.Header{Key: h.Key, Value: h.Value})
+		}
+		rec.Length = 1 << 20
+		if wire := batchOverhead + len(rec.AppendTo(nil)); recordSize(&r) < wire {
+			t.Fatalf("size %d is below the wire's %d", recordSize(&r), wire)
+		}
+	})
+}
+
+func TestBackoffsGrowAndAreCapped(t *testing.T) {
+	for i, want := range []int{1, 2, 4, 8, 16, 20, 20} {
+		if got := transactionBackoff(i, transactionRetries).Milliseconds(); got != int64(want) {
+			t.Errorf("transaction retry %d waits %d ms, want %d", i, got, want)
+		}
+	}
+	if got := produceBackoff(1000, 0).Milliseconds(); got != 100 {
+		t.Errorf("produce retries wait up to %d ms, want 100", got)
+	}
+}
