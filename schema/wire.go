@@ -154,6 +154,8 @@ func (m *TableMap) isCharacterWire(t byte) bool {
 	switch t {
 	case wireString, wireVarString, wireVarChar, wireBlob, wireBlobCompressed, wireVarCharCompressed:
 		return true
+	case wireVector: // of the BLOB family in MySQL's source, like GEOMETRY in MariaDB's
+		return true
 	case wireGeometry:
 		return m.MariaDB
 	}
