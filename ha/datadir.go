@@ -26,6 +26,9 @@ const (
 	keepSnapshot = 2
 )
 
+// startAnew ends the remedies of what can't be repaired.
+const startAnew = "remove the directory to start as a new node (the positions then come from the other voters; without any they are forgotten)"
+
 // identity is the content of node.json.
 type identity struct {
 	Format int    `json:"format"`
@@ -72,7 +75,7 @@ func openDataDir(path, name string, logger hclog.Logger, onFailure func(error)) 
 	if id != nil && errors.Is(statErr, os.ErrNotExist) {
 		return nil, &StoreError{
 			Path: filepath.Join(path, logFile), Err: fmt.Errorf("%w: %s is there but the log is not", ErrIncomplete, nodeFile),
-			Remedy: "put the file back, or remove the whole directory to start as a new node",
+			Remedy: "put the file back, or " + startAnew,
 		}
 	}
 	if d.log, err = openLogStore(filepath.Join(path, logFile), onFailure); err != nil {
@@ -128,7 +131,7 @@ func (d *dataDir) verify(id *identity) error {
 		return &StoreError{
 			Path:   filepath.Join(d.path, nodeFile),
 			Err:    fmt.Errorf("%w: there is Raft state in the directory but nothing that says whose", ErrIncomplete),
-			Remedy: "put the file back, or remove the whole directory to start as a new node",
+			Remedy: "put the file back, or " + startAnew,
 		}
 	}
 	var covered, highest uint64 // by readable snapshots; by all of them
@@ -147,7 +150,7 @@ func (d *dataDir) verify(id *identity) error {
 			return &StoreError{
 				Path:   filepath.Join(d.path, snapshotDir, s.name),
 				Err:    fmt.Errorf("%w: the snapshot is of cluster %q, this node belongs to cluster %q", ErrForeignState, img.Cluster, id.Cluster),
-				Remedy: "remove the snapshot if it was copied here by mistake, or the whole directory to start as a new node",
+				Remedy: "remove the snapshot if it was copied here by mistake, or " + startAnew,
 			}
 		}
 		covered = max(covered, s.index)
@@ -159,7 +162,7 @@ func (d *dataDir) verify(id *identity) error {
 		}
 		return &StoreError{
 			Path: filepath.Join(d.path, snapshotDir), Err: err,
-			Remedy: "restore the directory from the same moment as a whole, or remove it to start as a new node",
+			Remedy: "restore the whole directory as it was at one moment, or " + startAnew,
 		}
 	}
 	return d.log.check(covered+1, last)
@@ -195,7 +198,7 @@ func (d *dataDir) scanSnapshots() ([]snapshotName, error) {
 
 func (d *dataDir) loadSnapshot(name string) (*image, error) {
 	path := filepath.Join(d.path, snapshotDir, name)
-	remedy := "restore the directory from the same moment as a whole, or remove it to start as a new node"
+	remedy := "restore the whole directory as it was at one moment, or " + startAnew
 	_, r, err := d.snaps.Open(name)
 	if err != nil {
 		return nil, &StoreError{Path: path, Err: fmt.Errorf("%w: opening snapshot: %w", ErrCorrupt, err), Remedy: remedy}
@@ -231,7 +234,7 @@ func readIdentity(dir, name string) (*identity, error) {
 	if err := json.Unmarshal(data, &id); err != nil || id.Name == "" || id.UUID == "" {
 		return nil, &StoreError{
 			Path: path, Err: fmt.Errorf("%w: not a node identity", ErrCorrupt),
-			Remedy: "put the file back, or remove the whole directory to start as a new node",
+			Remedy: "put the file back, or " + startAnew,
 		}
 	}
 	if id.Format > dirFormat {

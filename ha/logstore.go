@@ -103,7 +103,7 @@ func storeError(path string, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	e := &StoreError{Path: path, Err: err, Remedy: "look at the disk; restore the whole data directory from a backup, or remove it to start as a new node"}
+	e := &StoreError{Path: path, Err: err, Remedy: "look at the disk; restore the whole directory as it was at one moment, or " + startAnew}
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		e.Err, e.Remedy = ErrDataDirInUse, "stop the other process or give this one another data directory"
@@ -218,7 +218,7 @@ func (s *logStore) checkOwner(uuid string) error {
 	if string(owner) != uuid {
 		return &StoreError{
 			Path: s.path, Err: fmt.Errorf("%w: the log is of node %q, %s says %q", ErrForeignState, owner, nodeFile, uuid),
-			Remedy: "put this node's own file back, or remove the whole directory to start as a new node",
+			Remedy: "put this node's own file back, or " + startAnew,
 		}
 	}
 	return nil

@@ -384,7 +384,7 @@ func (n *Node) followCluster(ctx context.Context) {
 		case n.dir.id.Cluster != id:
 			n.fail(&StoreError{
 				Path: n.cfg.DataDir, Err: fmt.Errorf("%w: the log is of cluster %q, %s says %q", ErrForeignState, id, nodeFile, n.dir.id.Cluster),
-				Remedy: "restore the directory as a whole, or remove it to start as a new node",
+				Remedy: "restore the whole directory as it was at one moment, or " + startAnew,
 			})
 			return
 		default:
