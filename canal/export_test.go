@@ -1,0 +1,67 @@
+package canal
+
+import (
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// Walker feeds events to the reader without a connection.
+type Walker struct {
+	w     *walker
+	stats stats
+}
+
+// NewWalker makes a walker; columns answers for information_schema.
+func NewWalker(cfg Config, flavor position.Flavor, from position.Position,
+	columns func(schema.Name) ([]schema.ColumnInfo, error), emit func(Transaction) error,
+) *Walker {
+	w := &Walker{}
+	w.w = newWalker(cfg.withDefaults(), flavor, from, emit, &w.stats)
+	w.w.shapes.columns = columns
+	return w
+}
+
+// Handle takes one event.
+func (w *Walker) Handle(raw []byte) error { return w.w.handle(raw) }
+
+// Close removes the spool.
+func (w *Walker) Close() error {
+	w.w.inner.close()
+	return w.w.hold.reset(0)
+}
+
+// Counts returns the counters: inserts, updates, deletes, transactions, rolled back.
+func (w *Walker) Counts() [5]uint64 {
+	s := &w.stats
+	return [5]uint64{s.inserts.Load(), s.updates.Load(), s.deletes.Load(), s.transactions.Load(), s.rolledBack.Load()}
+}
+
+// Held is the number of bytes of the open transaction, and how many of them are
+// in memory.
+func (w *Walker) Held() (all, memory int64) {
+	for _, e := range w.w.hold.events {
+		memory += int64(len(e.raw))
+	}
+	return w.w.hold.bytes, memory
+}
+
+// Queue is the queue between reading and Next.
+type Queue = queue
+
+// NewQueue makes a queue.
+func NewQueue(limit int) *Queue { return newQueue(limit) }
+
+// Put adds to a queue.
+func (q *queue) Put(t Transaction) error { return q.put(t) }
+
+// Close closes a queue.
+func (q *queue) Close() { q.close() }
+
+// Fail ends a queue.
+func (q *queue) Fail(err error) { q.fail(err) }
+
+// Next takes from a queue.
+var QueueNext = (*queue).next
+
+// Classify maps an error.
+func Classify(err error) error { return classify(err, Disconnected, "reading the binlog") }

@@ -1,0 +1,349 @@
+package canal
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"unicode"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// group is the transaction being read. Its rows are in walker.hold.
+type group struct {
+	// known is true from the GTID event on, open from BEGIN on (or what stands
+	// for it). A statement in a group that is not open commits by itself.
+	known bool
+	open  bool
+	gtid  gtidEvent
+	// fault is what makes the transaction unreadable, should it commit.
+	fault      error
+	savepoints []savepoint
+	updates    uint64
+	deletes    uint64
+}
+
+type savepoint struct {
+	name string // folded
+	hold holdMark
+}
+
+// begin starts a group at its GTID event.
+func (w *walker) begin(h header, e gtidEvent, err error) error {
+	if err != nil {
+		return w.fail(Undecodable, err, "reading a GTID event")
+	}
+	if w.group.open {
+		return w.fail(Undecodable, nil, "transaction %s begins before the one before it has ended", e.gtid)
+	}
+	if w.group.known {
+		// Nothing but passed-over events: there is nothing to undo either. It ended
+		// before this event.
+		after := w.pos
+		w.pos = w.before
+		if err := w.finish(h); err != nil {
+			return err
+		}
+		w.pos = after
+	}
+	if e.gtid.IsZero() && w.byGTID {
+		return w.anonymous()
+	}
+	w.group.known, w.group.gtid = true, e
+	// MariaDB's GTID event is the BEGIN, except before single statements.
+	w.group.open = h.kind == replication.MARIADB_GTID_EVENT && e.flags&mariaStandalone == 0
+	if limit := w.limits.spool; e.length > uint64(limit) {
+		// The server announces more than fits: most of it goes to disk anyway.
+		w.hold.limit = min(limit, 1<<20)
+	}
+	return nil
+}
+
+func (w *walker) anonymous() error {
+	return w.fail(AnonymousTransaction, nil, "a transaction without GTID came, though the position is a GTID set: the server runs or ran with gtid_mode other than ON; "+
+		"set gtid_mode=ON, or start again from a file and position")
+}
+
+// implicit starts a group without a GTID event, as servers before MySQL 5.7 with
+// GTIDs off write them.
+func (w *walker) implicit() error {
+	if w.group.known {
+		return nil
+	}
+	if w.byGTID {
+		return w.anonymous()
+	}
+	w.group.known = true
+	return nil
+}
+
+// query handles statements: the ends of transactions, DDL, and what should not
+// be there.
+func (w *walker) query(h header, body []byte) error {
+	q, err := parseQuery(h.kind, body)
+	if err == nil && h.kind == replication.MARIADB_QUERY_COMPRESSED_EVENT {
+		q.sql, err = inflateMaria(q.sql, w.limits.uncompressed)
+	}
+	if err != nil {
+		return w.fail(Undecodable, err, "reading a query event")
+	}
+	if err := w.implicit(); err != nil {
+		return err
+	}
+	switch string(q.sql) {
+	case "BEGIN":
+		return w.open()
+	case "COMMIT":
+		return w.commit(h)
+	}
+	s := schema.Scan(q.sql, string(q.database))
+	if h.kind == replication.EXECUTE_LOAD_QUERY_EVENT && s.Kind != schema.LoadData {
+		s.Kind, s.Everything = schema.LoadData, s.Everything || len(s.Tables) == 0
+	}
+	return w.statement(h, &s)
+}
+
+func (w *walker) open() error {
+	if w.group.open && (w.flavor != position.MariaDB || !w.hold.empty()) {
+		return w.fail(Undecodable, nil, "a transaction begins inside another")
+	}
+	w.group.open = true
+	return nil
+}
+
+func (w *walker) statement(h header, s *schema.Statement) error {
+	switch s.Kind {
+	case schema.Begin, schema.XAStart:
+		return w.open()
+	case schema.Commit, schema.XACommitOnePhase:
+		return w.commit(h)
+	case schema.XACommit:
+		// The rows, if there were any, stopped us at the PREPARE. A server that logs
+		// them at the commit (MariaDB before 10.5) has them in this group.
+		return w.commit(h)
+	case schema.Rollback, schema.XARollback:
+		return w.rollback(h)
+	case schema.Savepoint:
+		w.savepoint(s.Name)
+		return nil
+	case schema.RollbackTo:
+		return w.rollbackTo(s.Name)
+	case schema.ReleaseSavepoint, schema.XAEnd, schema.XAPrepare:
+		return nil
+	case schema.DML, schema.LoadData:
+		w.statementFormat(s)
+	case schema.DDL:
+		w.tables.changed(s)
+	case schema.Other:
+		// What can't be followed may have changed a table; reading a shape again is
+		// cheap.
+		w.tables.changed(&schema.Statement{Everything: true})
+	}
+	if w.group.open {
+		return nil // CREATE TABLE ... SELECT, temporary tables: the group goes on
+	}
+	return w.commit(h)
+}
+
+// statementFormat notes DML in statement format that touches an outbox table.
+// Such rows can't be had; whether it matters is decided at the commit.
+func (w *walker) statementFormat(s *schema.Statement) {
+	name, touched := w.tables.touchesOutbox(s)
+	if !touched || w.group.fault != nil {
+		return
+	}
+	e := newError(StatementFormat, nil, "outbox table %s was written in statement format, so the binlog holds no rows to publish: "+
+		"the session has binlog_format STATEMENT or MIXED; write outbox tables with binlog_format=ROW", name)
+	e.Table = name.String()
+	w.group.fault = w.fail(StatementFormat, e, "")
+}
+
+// savepoint sets a savepoint; one of the same name moves.
+func (w *walker) savepoint(name string) {
+	name = foldName(name)
+	for i := range w.group.savepoints {
+		if w.group.savepoints[i].name == name {
+			w.group.savepoints = append(w.group.savepoints[:i], w.group.savepoints[i+1:]...)
+			break
+		}
+	}
+	w.group.savepoints = append(w.group.savepoints, savepoint{name: name, hold: w.hold.mark()})
+}
+
+// rollbackTo drops the rows since a savepoint. The server logs it only when the
+// transaction can't simply be cut back in its own cache.
+func (w *walker) rollbackTo(name string) error {
+	name = foldName(name)
+	sp := w.group.savepoints
+	for i := range sp {
+		if sp[i].name != name {
+			continue
+		}
+		w.group.savepoints = sp[:i+1]
+		if err := w.hold.cut(sp[i].hold); err != nil {
+			return w.fail(SpoolFailed, err, "dropping the rows since a savepoint")
+		}
+		return nil
+	}
+	return w.fail(Undecodable, nil, "a transaction is rolled back to a savepoint that it has not set")
+}
+
+// foldName makes savepoint names comparable as the server compares them
+// (utf8mb3_general_ci): without case and accents.
+func foldName(s string) string {
+	ascii := true
+	for i := range len(s) {
+		ascii = ascii && s[i] < 0x80
+	}
+	if !ascii {
+		if t, _, err := transform.String(transform.Chain(norm.NFD, runes.Remove(runes.In(unicode.Mn))), s); err == nil {
+			s = t
+		}
+	}
+	return strings.ToUpper(s)
+}
+
+// xaPrepare ends the first half of an XA transaction, or with ONE PHASE the
+// whole. Rows of the first half must wait for an XA COMMIT that may come days
+// later, behind any number of other transactions and restarts; no position could
+// say so. So they stop the stream, unless there are none.
+func (w *walker) xaPrepare(h header, body []byte) error {
+	r := reader{b: body}
+	onePhase := r.uint(1) != 0
+	if r.bad {
+		return w.fail(Undecodable, nil, "an XA PREPARE event of %d bytes is too short", len(body))
+	}
+	if onePhase {
+		return w.commit(h)
+	}
+	if !w.hold.empty() {
+		return w.fail(PreparedXA, nil, "an XA transaction with outbox rows was prepared: whether they are to be published is not known before its XA COMMIT, "+
+			"which no position can wait for; write outbox rows in plain transactions, or commit with XA COMMIT ... ONE PHASE")
+	}
+	w.group.updates, w.group.deletes = 0, 0
+	return w.finish(h)
+}
+
+// rollback ends a group whose changes are undone. Its GTID is used up all the same.
+func (w *walker) rollback(h header) error {
+	w.stats.rolledBack.Add(1)
+	w.group.fault, w.group.updates, w.group.deletes = nil, 0, 0
+	if err := w.hold.reset(w.limits.spool); err != nil {
+		return w.fail(SpoolFailed, err, "dropping the rows of a rolled back transaction")
+	}
+	return w.finish(h)
+}
+
+// dropUnfinished forgets a group that the binlog ends in the middle of: the
+// server crashed while writing it, and rolled it back at its restart.
+func (w *walker) dropUnfinished(why string) {
+	if !w.group.known {
+		return
+	}
+	w.log.Warn("dropping a transaction that the binlog does not end", slog.String("gtid", w.group.gtid.gtid.String()), slog.String("reason", why))
+	w.stats.rolledBack.Add(1)
+	if err := w.hold.reset(w.limits.spool); err != nil {
+		w.log.Warn("removing a spool file", slog.Any("error", err))
+	}
+	w.clearGroup()
+}
+
+func (w *walker) clearGroup() {
+	w.group = group{savepoints: w.group.savepoints[:0]}
+	w.tables.closeStatement()
+}
+
+// commit ends a group whose changes stay: its rows are decoded and handed on.
+func (w *walker) commit(h header) error {
+	if !w.group.known {
+		return w.fail(Undecodable, nil, "a commit came outside of any transaction")
+	}
+	if w.group.fault != nil && w.skipTo == 0 {
+		return w.group.fault
+	}
+	return w.finish(h)
+}
+
+// finish hands on the group with what is held of it, and makes room for the next.
+func (w *walker) finish(h header) error {
+	mark := w.mark(h)
+	if w.skipTo > 0 {
+		return w.skip()
+	}
+	if w.hold.empty() {
+		if err := w.emit(Transaction{Mark: mark, Final: true}); err != nil {
+			return err
+		}
+	} else if err := w.decode(mark); err != nil {
+		return err
+	}
+	if w.hold.limit != w.limits.spool || !w.hold.empty() {
+		if err := w.hold.reset(w.limits.spool); err != nil {
+			return w.fail(SpoolFailed, err, "after a large transaction")
+		}
+	}
+	w.stats.committed(h, mark, w.group.updates, w.group.deletes)
+	w.clearGroup()
+	return nil
+}
+
+func (w *walker) mark(h header) position.Mark {
+	g := w.group.gtid
+	m := position.Mark{GTID: g.gtid, First: g.gtid.Seq, File: w.file, Pos: w.pos, Committed: g.committed}
+	if m.Committed.IsZero() {
+		m.Committed = h.time()
+	}
+	return m
+}
+
+// skip passes over a group that ends at or before the position where to go on.
+func (w *walker) skip() error {
+	w.clearGroup()
+	switch {
+	case w.pos > w.skipTo:
+		return w.fail(WrongHistory, nil, "position %d of binlog %s is not the end of a transaction", w.skipTo, w.file)
+	case w.pos == w.skipTo:
+		w.skipTo = 0
+	}
+	return nil
+}
+
+// decode turns the held events into rows and hands them on, in parts if they are many.
+func (w *walker) decode(mark position.Mark) error {
+	b := batch{w: w, mark: mark, limit: w.limits.partBytes}
+	if w.hold.spool == nil {
+		b.limit = int(w.limits.spool) * 4 // what memory held as events it also holds as rows
+	}
+	err := w.hold.each(func(tm *tableMap, raw []byte) error {
+		sh, err := w.shapes.of(tm)
+		if err != nil {
+			return err
+		}
+		overhead := len(sh.types) * rowOverhead
+		size := len(raw)
+		err = sh.rows(raw, w.limits.uncompressed, func(row []any) error {
+			n := overhead + size
+			size = 0
+			return b.add(schema.Row{Table: sh.table, Op: schema.Insert, After: row}, n)
+		})
+		if err == nil || isOurs(err) {
+			return err
+		}
+		e := newError(Undecodable, err, "decoding the rows of outbox table %s", sh.table.Name)
+		e.Table = sh.table.Name.String()
+		return e
+	})
+	if err != nil {
+		if errors.Is(err, ErrClosed) {
+			return err
+		}
+		return w.fail(SpoolFailed, err, "reading back a large transaction")
+	}
+	return b.end()
+}

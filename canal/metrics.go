@@ -1,0 +1,166 @@
+package canal
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// Metrics are the binlog_outbox_source_* series of one connector, over the
+// streams that it opens one after the other. While no stream is open the gauges
+// are absent rather than zero, except for connected, so that a standby node says
+// nothing; before the first stream all are.
+//
+// A nil *Metrics is one that counts nothing.
+type Metrics struct {
+	mu     sync.Mutex
+	stream *Stream // open now
+	past   Status  // sums of the streams before
+	used   bool    // a stream was open once
+
+	disconnects [len(kinds)]atomic.Uint64
+}
+
+const metricPrefix = "binlog_outbox_source_"
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(metricPrefix+name, help, labels, nil)
+}
+
+// The descriptions are constants in all but name.
+var (
+	descConnected   = desc("connected", "1 while the binlog connection stands, else 0.")
+	descLag         = desc("lag_seconds", "How far the reading is behind the source: the age of the oldest transaction that waits, or of the last one when it came.")
+	descLastEvent   = desc("last_event_timestamp_seconds", "The source's time of the last transaction read.")
+	descHeard       = desc("last_heard_timestamp_seconds", "When bytes last came from the source, heartbeats included.")
+	descEvents      = desc("events_total", "Outbox changes seen: inserted rows, and row events of updates and deletes.", "operation")
+	descCommitted   = desc("transactions_total", "Committed transactions read, with and without outbox rows.")
+	descRolledBack  = desc("rolled_back_transactions_total", "Transactions in the binlog that ended in ROLLBACK or did not end.")
+	descReceived    = desc("received_bytes_total", "Bytes received from the source.")
+	descDisconnects = desc("disconnects_total", "Binlog connections that ended or could not be opened, by reason.", "reason")
+	descFile        = desc("binlog_file_number", "The number of the binlog file being read.")
+	descPos         = desc("binlog_position_bytes", "The offset in the binlog file after the last transaction read.")
+	descGTID        = desc("gtid_enabled", "1 when the source has GTIDs on, else 0.")
+)
+
+// NewMetrics registers the series with r; nil means that nobody will read them.
+// The connector's name comes from the labels with which the caller wraps r.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{}
+	if r != nil {
+		r.MustRegister(m)
+	}
+	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descConnected, descLag, descLastEvent, descHeard, descEvents, descCommitted, descRolledBack,
+		descReceived, descDisconnects, descFile, descPos, descGTID,
+	} {
+		c <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(c chan<- prometheus.Metric) {
+	for k := range m.disconnects {
+		if n := m.disconnects[k].Load(); n > 0 {
+			c <- prometheus.MustNewConstMetric(descDisconnects, prometheus.CounterValue, float64(n), Kind(k).String())
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.used {
+		return
+	}
+	sum := m.past
+	if m.stream == nil {
+		collectCounters(c, &sum)
+		return
+	}
+	now := m.stream.Status()
+	sum.add(&now)
+	collectCounters(c, &sum)
+	collectGauges(c, &now)
+}
+
+func collectCounters(c chan<- prometheus.Metric, s *Status) {
+	count := func(d *prometheus.Desc, v uint64, labels ...string) {
+		c <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	count(descEvents, s.Inserts, "insert")
+	count(descEvents, s.Updates, "update")
+	count(descEvents, s.Deletes, "delete")
+	count(descCommitted, s.Transactions)
+	count(descRolledBack, s.RolledBack)
+	count(descReceived, s.ReceivedBytes)
+}
+
+func collectGauges(c chan<- prometheus.Metric, s *Status) {
+	gauge := func(d *prometheus.Desc, v float64) {
+		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+	}
+	flag := func(d *prometheus.Desc, v bool) {
+		if v {
+			gauge(d, 1)
+		} else {
+			gauge(d, 0)
+		}
+	}
+	flag(descConnected, s.Connected)
+	flag(descGTID, s.Server.GTIDMode == "ON")
+	gauge(descLag, s.Lag.Seconds())
+	gauge(descHeard, float64(s.Heard.UnixMilli())/1000)
+	if !s.LastEvent.IsZero() {
+		gauge(descLastEvent, float64(s.LastEvent.Unix()))
+	}
+	if s.Last.File != "" {
+		gauge(descFile, float64(position.FileNumber(s.Last.File)))
+		gauge(descPos, float64(s.Last.Pos))
+	}
+}
+
+func (s *Status) add(o *Status) {
+	s.Inserts += o.Inserts
+	s.Updates += o.Updates
+	s.Deletes += o.Deletes
+	s.Transactions += o.Transactions
+	s.RolledBack += o.RolledBack
+	s.ReceivedBytes += o.ReceivedBytes
+}
+
+func (m *Metrics) attach(s *Stream) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stream, m.used = s, true
+}
+
+func (m *Metrics) detach(s *Stream) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stream == s {
+		now := s.Status()
+		m.past.add(&now)
+		m.stream = nil
+	}
+}
+
+// failed counts the end of a stream or of the attempt to open one.
+func (m *Metrics) failed(err error) {
+	var e *Error
+	if m != nil && errors.As(err, &e) {
+		m.disconnects[e.Kind].Add(1)
+	}
+}

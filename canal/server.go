@@ -1,0 +1,371 @@
+package canal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/client"
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// Server is what a source says about itself.
+type Server struct {
+	Flavor  position.Flavor
+	Version string
+	// UUID is server_uuid on MySQL, empty on MariaDB.
+	UUID     string
+	ServerID uint32
+	// GTIDMode is gtid_mode on MySQL ("ON", "OFF_PERMISSIVE", ...), "ON" on MariaDB.
+	GTIDMode string
+	// Executed are all transactions of the server: gtid_executed, on MariaDB
+	// gtid_binlog_pos.
+	Executed *position.Set
+	// Purged are those no longer in its binlogs; on MariaDB where its first binlog
+	// begins, which needs the right to list binlogs, or nil.
+	Purged *position.Set
+	// The settings that outbox tables depend on, empty where the server has no
+	// such setting.
+	LogBin         string // "ON"
+	BinlogFormat   string // "ROW"
+	RowImage       string // "FULL"
+	RowMetadata    string // "FULL", "MINIMAL", ...
+	RowValueOption string // "PARTIAL_JSON"
+}
+
+// Binlog is one file of SHOW BINARY LOGS.
+type Binlog struct {
+	Name string
+	Size uint64
+}
+
+// identity tells two servers apart well enough to notice that an address led to
+// another one.
+func (s *Server) identity() string { return fmt.Sprintf("%s/%d/%s", s.UUID, s.ServerID, s.Version) }
+
+// Inspect connects and asks the server about itself. It needs no right beyond
+// connecting, except for Server.Purged of MariaDB.
+func Inspect(ctx context.Context, cfg Config) (*Server, error) {
+	s, err := withSession(ctx, cfg, func(s *session) (*Server, error) { return s.inspect() })
+	return s, err
+}
+
+// Binlogs lists the server's binlog files, oldest first. It needs REPLICATION
+// CLIENT (BINLOG MONITOR on MariaDB).
+func Binlogs(ctx context.Context, cfg Config) ([]Binlog, error) {
+	return withSession(ctx, cfg, func(s *session) ([]Binlog, error) { return s.binlogs() })
+}
+
+// Columns reads the columns of one table, none when it is not there or not visible.
+func Columns(ctx context.Context, cfg Config, name schema.Name) ([]schema.ColumnInfo, error) {
+	return withSession(ctx, cfg, func(s *session) ([]schema.ColumnInfo, error) { return s.columns(name) })
+}
+
+// CurrentPosition is "now": everything that the server has committed is before it.
+// With GTIDs on it is a GTID set, else a file and offset.
+func CurrentPosition(ctx context.Context, cfg Config) (position.Position, error) {
+	return withSession(ctx, cfg, func(s *session) (position.Position, error) {
+		server, err := s.inspect()
+		if err != nil {
+			return position.Position{}, err
+		}
+		if server.LogBin == "OFF" {
+			return position.Position{}, errNoBinlog()
+		}
+		p := position.Position{Flavor: server.Flavor, Server: server.UUID}
+		file, pos, executed, err := s.binlogStatus(server)
+		if err != nil {
+			return p, err
+		}
+		p.File, p.Pos = file, pos
+		switch {
+		case server.Flavor == position.MariaDB:
+			p.Set = server.Executed
+		case server.GTIDMode == "ON":
+			// In one go with file and offset, so that they are the same place.
+			if p.Set, err = position.ParseSet(position.MySQL, executed); err != nil {
+				return p, newError(ServerFailed, err, "reading the binlog status")
+			}
+		}
+		return p, nil
+	})
+}
+
+// EarliestPosition is the beginning of the oldest binlog that the server still has.
+func EarliestPosition(ctx context.Context, cfg Config) (position.Position, error) {
+	return withSession(ctx, cfg, func(s *session) (position.Position, error) {
+		server, err := s.inspect()
+		if err != nil {
+			return position.Position{}, err
+		}
+		logs, err := s.binlogs()
+		if err != nil {
+			return position.Position{}, err
+		}
+		if server.LogBin == "OFF" || len(logs) == 0 {
+			return position.Position{}, errNoBinlog()
+		}
+		p := position.Position{Flavor: server.Flavor, Server: server.UUID, File: logs[0].Name, Pos: 4}
+		switch {
+		case server.Flavor == position.MariaDB:
+			p.Set, err = s.startOf(logs[0].Name)
+		case server.GTIDMode == "ON":
+			p.Set = server.Purged
+		}
+		return p, err
+	})
+}
+
+func errNoBinlog() error {
+	return newError(WrongMode, nil, "the server writes no binlog (log_bin is OFF)")
+}
+
+// session is a short-lived connection for metadata.
+type session struct {
+	conn  *client.Conn
+	maria bool
+}
+
+// withSession runs f on a connection of its own, which is cut when ctx ends.
+func withSession[T any](ctx context.Context, cfg Config, f func(*session) (T, error)) (T, error) {
+	cfg = cfg.withDefaults()
+	d := newDialer(cfg.Dialer)
+	defer d.close()
+	defer context.AfterFunc(ctx, d.close)()
+	return onSession(ctx, cfg, d, f)
+}
+
+func onSession[T any](ctx context.Context, cfg Config, d *dialer, f func(*session) (T, error)) (T, error) {
+	var none T
+	conn, err := client.ConnectWithDialer(ctx, "", cfg.address(), cfg.User, cfg.Password, "", d.open(cfg.ConnectTimeout),
+		func(c *client.Conn) error {
+			c.SetTLSConfig(cfg.tls())
+			return nil
+		})
+	if err != nil {
+		return none, ctxOr(ctx, classify(err, Unreachable, "connecting to "+cfg.address()))
+	}
+	defer conn.Close()
+	s := &session{conn: conn, maria: isMariaDB(conn.GetServerVersion())}
+	v, err := f(s)
+	if err != nil {
+		return none, ctxOr(ctx, err)
+	}
+	return v, nil
+}
+
+// ctxOr prefers the reason why the context ended to what it broke.
+func ctxOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func isMariaDB(version string) bool { return strings.Contains(strings.ToLower(version), "mariadb") }
+
+func (s *session) query(what, sql string, args ...any) (*mysql.Result, error) {
+	r, err := s.conn.Execute(sql, args...)
+	if err != nil {
+		return nil, classify(err, Disconnected, "asking the server for "+what)
+	}
+	if r.Resultset == nil {
+		return nil, newError(ServerFailed, nil, "asking the server for %s brought no rows", what)
+	}
+	return r, nil
+}
+
+func (s *session) value(what, sql string, args ...any) (string, error) {
+	r, err := s.query(what, sql, args...)
+	if err != nil {
+		return "", err
+	}
+	if r.RowNumber() == 0 {
+		return "", nil
+	}
+	return text(r, 0, 0), nil
+}
+
+func text(r *mysql.Result, row, col int) string {
+	v, err := r.GetString(row, col)
+	if err != nil {
+		return ""
+	}
+	return strings.Clone(v)
+}
+
+func (s *session) inspect() (*Server, error) {
+	out := &Server{Flavor: position.MySQL, Version: strings.Clone(s.conn.GetServerVersion()), GTIDMode: "ON"}
+	if s.maria {
+		out.Flavor = position.MariaDB
+	}
+	// Not SELECT @@x: which of them exist depends on the version.
+	r, err := s.query("its settings", "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_id', 'server_uuid', 'gtid_mode', 'log_bin', "+
+		"'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_row_value_options')")
+	if err != nil {
+		return nil, err
+	}
+	if !s.maria {
+		out.GTIDMode = "OFF"
+	}
+	for i := range r.RowNumber() {
+		v := text(r, i, 1)
+		switch strings.ToLower(text(r, i, 0)) {
+		case "version":
+			out.Version = v
+		case "server_id":
+			_, _ = fmt.Sscan(v, &out.ServerID)
+		case "server_uuid":
+			out.UUID = v
+		case "gtid_mode":
+			out.GTIDMode = v
+		case "log_bin":
+			out.LogBin = v
+		case "binlog_format":
+			out.BinlogFormat = v
+		case "binlog_row_image":
+			out.RowImage = v
+		case "binlog_row_metadata":
+			out.RowMetadata = v
+		case "binlog_row_value_options":
+			out.RowValueOption = v
+		}
+	}
+	return out, s.sets(out)
+}
+
+// sets reads the GTID sets. SHOW VARIABLES would cut them at 1,024 characters.
+func (s *session) sets(out *Server) error {
+	if s.maria {
+		// server_uuid of MariaDB, where it exists, is nothing that replication knows.
+		out.UUID = ""
+		v, err := s.value("gtid_binlog_pos", "SELECT @@GLOBAL.gtid_binlog_pos")
+		if err != nil {
+			return err
+		}
+		out.Executed, err = parseServerSet(position.MariaDB, v)
+		return err
+	}
+	if out.GTIDMode == "OFF" && out.UUID == "" {
+		return nil // before GTIDs
+	}
+	r, err := s.query("its GTID sets", "SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
+	if err != nil {
+		return err
+	}
+	if r.RowNumber() == 0 {
+		return nil
+	}
+	if out.Executed, err = parseServerSet(position.MySQL, text(r, 0, 0)); err != nil {
+		return err
+	}
+	out.Purged, err = parseServerSet(position.MySQL, text(r, 0, 1))
+	return err
+}
+
+func parseServerSet(f position.Flavor, v string) (*position.Set, error) {
+	set, err := position.ParseSet(f, v)
+	if err != nil {
+		return nil, newError(ServerFailed, err, "reading the server's GTID set")
+	}
+	return set, nil
+}
+
+func (s *session) binlogs() ([]Binlog, error) {
+	r, err := s.query("its binlogs", "SHOW BINARY LOGS")
+	if err != nil {
+		return nil, err
+	}
+	var logs []Binlog
+	for i := range r.RowNumber() {
+		size, _ := r.GetUint(i, 1)
+		logs = append(logs, Binlog{Name: text(r, i, 0), Size: size})
+	}
+	return logs, nil
+}
+
+// startOf is the GTID position at which a binlog of MariaDB begins.
+func (s *session) startOf(file string) (*position.Set, error) {
+	v, err := s.value("the beginning of its oldest binlog", "SELECT BINLOG_GTID_POS('"+strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(file)+"', 4)")
+	if err != nil {
+		return nil, err
+	}
+	return parseServerSet(position.MariaDB, v)
+}
+
+// binlogStatus: MySQL 8.2 renamed the statement and 8.4 dropped the old name,
+// MariaDB keeps it.
+func (s *session) binlogStatus(server *Server) (file string, pos uint64, executed string, err error) {
+	names := []string{"SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"}
+	if s.maria || olderThan(server.Version, 8, 2) {
+		names[0], names[1] = names[1], names[0]
+	}
+	var r *mysql.Result
+	for _, sql := range names {
+		if r, err = s.conn.Execute(sql); err == nil || mysql.ErrorCode(err.Error()) != mysql.ER_PARSE_ERROR {
+			break
+		}
+	}
+	switch {
+	case err != nil:
+		return "", 0, "", classify(err, Disconnected, "asking the server for its binlog status")
+	case r.Resultset == nil || r.RowNumber() == 0:
+		return "", 0, "", errNoBinlog()
+	}
+	pos, _ = r.GetUint(0, 1)
+	if r.ColumnNumber() > 4 {
+		executed = text(r, 0, 4)
+	}
+	return text(r, 0, 0), pos, executed, nil
+}
+
+func olderThan(version string, major, minor int) bool {
+	var a, b int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &a, &b); n < 2 {
+		return false
+	}
+	return a < major || a == major && b < minor
+}
+
+func (s *session) columns(name schema.Name) ([]schema.ColumnInfo, error) {
+	r, err := s.query("the columns of "+name.String(), schema.ColumnsQuery, name.Database, name.Table)
+	if err != nil {
+		return nil, err
+	}
+	cols := make([]schema.ColumnInfo, r.RowNumber())
+	for i := range cols {
+		c := &cols[i]
+		var errs [8]error
+		var primary, nullable int64
+		c.Name = text(r, i, 0)
+		c.Position, errs[0] = intAt(r, i, 1)
+		if null, _ := r.IsNull(i, 2); !null {
+			def := text(r, i, 2)
+			c.Default = &def
+		}
+		nullable, errs[1] = r.GetInt(i, 3)
+		c.DataType, c.ColumnType = text(r, i, 4), text(r, i, 5)
+		c.CharLength, errs[2] = r.GetUint(i, 6)
+		c.Precision, errs[3] = intAt(r, i, 7)
+		c.Scale, errs[4] = intAt(r, i, 8)
+		c.FSP, errs[5] = intAt(r, i, 9)
+		c.Charset, c.Extra = text(r, i, 10), text(r, i, 11)
+		primary, errs[6] = r.GetInt(i, 12)
+		c.KeyPosition, errs[7] = intAt(r, i, 13)
+		c.ServerVersion = text(r, i, 14)
+		c.Nullable, c.Primary = nullable != 0, primary != 0
+		if err := errors.Join(errs[:]...); err != nil {
+			return nil, newError(ServerFailed, err, "reading the columns of %s", name)
+		}
+	}
+	return cols, nil
+}
+
+func intAt(r *mysql.Result, row, col int) (int, error) {
+	v, err := r.GetInt(row, col)
+	return int(v), err
+}

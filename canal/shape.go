@@ -1,0 +1,365 @@
+package canal
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/replication"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// MariaDB's column attribute COMPRESSED shows as types of its own.
+const (
+	mariaBlobCompressed    = 140
+	mariaVarCharCompressed = 141
+)
+
+// maxColumns is the server's own limit.
+const maxColumns = 4096
+
+// chunkRows is how many rows of one event are decoded at a time. Events hold a
+// few kilobytes of rows by default, so this bounds unusual ones only.
+const chunkRows = 1024
+
+// shape decodes the rows that follow one table map.
+type shape struct {
+	table  *schema.Table
+	parser *replication.BinlogParser // knows this one table map, under id 1
+	types  []byte                    // as on the wire, COMPRESSED columns as what they wrap
+	metas  []uint16
+	needed []int
+	want   []bool // nil means all columns
+	idSize int
+}
+
+// shapes makes shapes out of table maps. It is owned by the walker.
+type shapes struct {
+	flavor position.Flavor
+	format *format
+	// columns reads a table's columns from the server, none when it is not there.
+	columns func(schema.Name) ([]schema.ColumnInfo, error)
+	needed  func(*schema.Table) []int
+	maxSize int64 // of inflated rows
+}
+
+// of returns the shape for a table map, made at first use.
+func (s *shapes) of(tm *tableMap) (*shape, error) {
+	if tm.shape != nil {
+		return tm.shape, nil
+	}
+	sh, err := s.make(tm)
+	if errors.Is(err, ErrClosed) {
+		return nil, err
+	}
+	if err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			e = newError(Undecodable, err, "reading the table map of %s", tm.table.name)
+		}
+		e.Table = tm.table.name.String()
+		return nil, e
+	}
+	tm.shape = sh
+	return sh, nil
+}
+
+func (s *shapes) make(tm *tableMap) (*shape, error) {
+	body, original, err := plainTypes(tm.body)
+	if err != nil {
+		return nil, err
+	}
+	sh := &shape{parser: replication.NewBinlogParser(), idSize: s.format.idSize(replication.TABLE_MAP_EVENT)}
+	sh.parser.SetFlavor(string(s.flavor))
+	sh.parser.SetTimestampStringLocation(time.UTC)
+	if _, err := parseEvent(sh.parser, s.format.raw); err != nil {
+		return nil, fmt.Errorf("handing on the format description event: %w", err)
+	}
+	e, err := parseEvent(sh.parser, tableMapEvent(body, sh.idSize))
+	if err != nil {
+		return nil, err
+	}
+	m := e.Event.(*replication.TableMapEvent)
+	sh.types, sh.metas = bytes.Clone(m.ColumnType), m.ColumnMeta
+	if sh.table, err = s.table(tm.table.name, wireMap(tm.table.name, m, original, s.flavor)); err != nil {
+		return nil, err
+	}
+	sh.wanted(s.needed)
+	// go-mysql renders JSON documents; here they must stay as they are, and a
+	// nested document from a hostile server must not be walked recursively.
+	for i, t := range m.ColumnType {
+		if t == mysql.MYSQL_TYPE_JSON {
+			m.ColumnType[i] = mysql.MYSQL_TYPE_BLOB
+		}
+	}
+	// Signs are schema's matter; with the bitmap go-mysql builds a map per row.
+	m.SignednessBitmap = nil
+	return sh, nil
+}
+
+func (sh *shape) wanted(needed func(*schema.Table) []int) {
+	if needed == nil {
+		sh.needed = make([]int, len(sh.table.Columns))
+		for i := range sh.needed {
+			sh.needed[i] = i
+		}
+		return
+	}
+	sh.want = make([]bool, len(sh.table.Columns))
+	for _, i := range needed(sh.table) {
+		if i >= 0 && i < len(sh.want) && !sh.want[i] {
+			sh.want[i] = true
+			sh.needed = append(sh.needed, i)
+		}
+	}
+}
+
+// table finds out the columns: from the binlog when it tells the names, with
+// defaults from information_schema, or from information_schema alone when what
+// the binlog tells does not contradict.
+func (s *shapes) table(name schema.Name, wire schema.TableMap) (*schema.Table, error) {
+	fromMap, mapErr := schema.FromTableMap(wire)
+	cols, err := s.columns(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(cols) == 0 {
+		if mapErr == nil {
+			return fromMap, nil
+		}
+		return nil, newError(UnknownTable, mapErr, "outbox table %s is not on the server any more, or not visible to the user, and the binlog does not tell its columns; "+
+			"set binlog_row_metadata=FULL so that it does", name)
+	}
+	info, err := schema.FromInformationSchema(name, cols)
+	switch {
+	case err != nil && mapErr == nil:
+		return fromMap, nil
+	case err != nil:
+		return nil, err
+	case mapErr == nil:
+		merged, _ := fromMap.Merge(info)
+		return merged, nil
+	}
+	if err := info.Check(wire); err != nil {
+		return nil, newError(ShapeMismatch, err, "the rows of outbox table %s were written before the table got its present columns; "+
+			"set binlog_row_metadata=FULL so that the binlog tells the columns of its time", name)
+	}
+	return info, nil
+}
+
+// plainTypes checks the column types of a table map body and returns it with
+// COMPRESSED columns as the plain types that they travel as, beside the original
+// types. go-mysql would misread the metadata behind a type that it does not know.
+func plainTypes(body []byte) (plain, original []byte, err error) {
+	r := reader{b: body}
+	r.take(int(r.uint(1)) + 1)
+	r.take(int(r.uint(1)) + 1)
+	n := r.lenenc()
+	if n == 0 || n > maxColumns {
+		r.bad = true
+	}
+	at := len(body) - len(r.b)
+	original = r.take(int(n))
+	if r.bad {
+		return nil, nil, errors.New("it ends early")
+	}
+	plain = bytes.Clone(body)
+	for i, t := range original {
+		switch t {
+		case mariaBlobCompressed:
+			plain[at+i] = mysql.MYSQL_TYPE_BLOB
+		case mariaVarCharCompressed:
+			plain[at+i] = mysql.MYSQL_TYPE_VARCHAR
+		case mysql.MYSQL_TYPE_VECTOR, mysql.MYSQL_TYPE_JSON, mysql.MYSQL_TYPE_NEWDECIMAL, mysql.MYSQL_TYPE_BLOB,
+			mysql.MYSQL_TYPE_VAR_STRING, mysql.MYSQL_TYPE_STRING, mysql.MYSQL_TYPE_GEOMETRY:
+		default:
+			if t == 0 || t > mysql.MYSQL_TYPE_TIME2 || t == mysql.MYSQL_TYPE_NEWDATE {
+				return nil, nil, fmt.Errorf("column %d has type %d, which is not known", i+1, t)
+			}
+		}
+	}
+	return plain, original, nil
+}
+
+// tableMapEvent puts a header, table id 1 and no flags before a table map body.
+func tableMapEvent(body []byte, idSize int) []byte {
+	e := make([]byte, headerLen+idSize+2, headerLen+idSize+2+len(body))
+	e[4] = byte(replication.TABLE_MAP_EVENT)
+	e[headerLen] = 1
+	e = append(e, body...)
+	binary.LittleEndian.PutUint32(e[9:], uint32(len(e)))
+	return e
+}
+
+func wireMap(name schema.Name, m *replication.TableMapEvent, types []byte, f position.Flavor) schema.TableMap {
+	w := schema.TableMap{
+		Name: name, MariaDB: f == position.MariaDB,
+		Types: types, Metas: m.ColumnMeta, NullBitmap: m.NullBitmap,
+		Signedness:     m.SignednessBitmap,
+		DefaultCharset: m.DefaultCharset, ColumnCharset: m.ColumnCharset,
+		EnumSetDefaultCharset: m.EnumSetDefaultCharset, EnumSetColumnCharset: m.EnumSetColumnCharset,
+		EnumValues: m.EnumStrValue, SetValues: m.SetStrValue,
+		PrimaryKey: m.PrimaryKey,
+	}
+	for _, n := range m.ColumnName {
+		w.Names = append(w.Names, string(n))
+	}
+	return w
+}
+
+// rows decodes one rows event of inserts and calls f for each row, which owns
+// it. raw is changed.
+func (sh *shape) rows(raw []byte, maxSize int64, f func(row []any) error) error {
+	raw, err := plainRows(raw, sh.idSize, maxSize)
+	if err != nil {
+		return err
+	}
+	kind, body := replication.EventType(raw[4]), raw[headerLen:]
+	h, err := parseRowsHead(kind, body, sh.idSize)
+	if err != nil {
+		return err
+	}
+	if err := sh.check(&h); err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(body, 1) // the one table id that the parser knows
+	clear(body[4 : sh.idSize+2])           // and no end of statement, at which it would forget
+	present := h.countPresent()
+	for start := h.prefix; start < len(body); {
+		end, n := start, 0
+		for ; end < len(body) && n < chunkRows; n++ {
+			size, err := imageLen(body[end:], sh.types, sh.metas, &h, present)
+			if err != nil {
+				return err
+			}
+			end += size
+		}
+		chunk := raw
+		if start != h.prefix || end != len(body) {
+			chunk = append(bytes.Clone(raw[:headerLen+h.prefix]), body[start:end]...)
+		}
+		if err := sh.chunk(chunk, n, f); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+func (sh *shape) chunk(raw []byte, n int, f func(row []any) error) error {
+	binary.LittleEndian.PutUint32(raw[9:], uint32(len(raw)))
+	e, err := parseEvent(sh.parser, raw)
+	if err != nil {
+		return err
+	}
+	rows := e.Event.(*replication.RowsEvent)
+	if len(rows.Rows) != n {
+		return fmt.Errorf("an event of %d rows was decoded to %d", n, len(rows.Rows))
+	}
+	for i, row := range rows.Rows {
+		if err := sh.table.DecodeRow(row, rows.SkippedColumns[i], sh.want); err != nil {
+			return err
+		}
+		if err := f(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check compares the event with the table map, and finds the columns that are
+// needed and not there.
+func (sh *shape) check(h *rowsHead) error {
+	if int(h.columns) != len(sh.types) {
+		return newError(ShapeMismatch, nil, "a rows event of outbox table %s has %d columns, its table map %d", sh.table.Name, h.columns, len(sh.types))
+	}
+	var missing []string
+	for _, i := range sh.needed {
+		if !h.has(i) {
+			missing = append(missing, sh.table.Columns[i].Name)
+		}
+	}
+	if missing != nil {
+		return newError(MissingColumn, nil, "a row of outbox table %s was logged without the needed columns %s: the session that wrote it has binlog_row_image other than FULL",
+			sh.table.Name, strings.Join(missing, ", "))
+	}
+	if h.countPresent() == 0 {
+		return errNoColumns
+	}
+	return nil
+}
+
+// parseEvent hands one event to go-mysql. Its errors and panics hold the data
+// that they are about, so nothing of them is passed on but that they happened.
+func parseEvent(p *replication.BinlogParser, raw []byte) (e *replication.BinlogEvent, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, err = nil, errors.New("the event is not as its type demands")
+		}
+	}()
+	e, err = p.Parse(raw)
+	if err != nil {
+		return nil, errors.New("the event cannot be decoded")
+	}
+	return e, nil
+}
+
+// plainRows undoes MariaDB's log_bin_compress for a rows event.
+func plainRows(raw []byte, idSize int, maxSize int64) ([]byte, error) {
+	kind := replication.EventType(raw[4])
+	if kind != replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1 {
+		return raw, nil
+	}
+	h, err := parseRowsHead(kind, raw[headerLen:], idSize)
+	if err != nil {
+		return nil, err
+	}
+	prefix := headerLen + h.prefix
+	rows, err := inflateMaria(raw[prefix:], maxSize)
+	if err != nil {
+		return nil, err
+	}
+	plain := append(bytes.Clone(raw[:prefix]), rows...)
+	plain[4] = byte(replication.WRITE_ROWS_EVENTv1)
+	return plain, nil
+}
+
+var errInflate = errors.New("compressed data is damaged")
+
+// inflateMaria undoes MariaDB's compression of a part of an event: a byte with
+// the algorithm (zlib only) and the number of length bytes, the inflated length
+// in big endian, then the data. Memory grows with what really comes out.
+func inflateMaria(data []byte, maxSize int64) ([]byte, error) {
+	r := reader{b: data}
+	head := r.uint(1)
+	var size int64
+	for _, b := range r.take(int(head & 7)) {
+		size = size<<8 | int64(b)
+	}
+	if r.bad || head&0x70 != 0 {
+		return nil, errInflate
+	}
+	if size > maxSize {
+		return nil, newError(TooLarge, nil, "a compressed event inflates to %d bytes, the limit is %d", size, maxSize)
+	}
+	z, err := zlib.NewReader(bytes.NewReader(r.b))
+	if err != nil {
+		return nil, errInflate
+	}
+	defer z.Close()
+	var out bytes.Buffer
+	out.Grow(int(min(size, 64<<10)))
+	n, err := io.Copy(&out, io.LimitReader(z, size+1))
+	if err != nil || n != size {
+		return nil, errInflate
+	}
+	return out.Bytes(), nil
+}

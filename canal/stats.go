@@ -1,0 +1,33 @@
+package canal
+
+import (
+	"sync/atomic"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// stats are the numbers of one stream. The walker writes, anybody reads.
+type stats struct {
+	inserts      atomic.Uint64 // rows
+	updates      atomic.Uint64 // events
+	deletes      atomic.Uint64 // events
+	transactions atomic.Uint64
+	rolledBack   atomic.Uint64
+	lastEvent    atomic.Int64 // source's clock, seconds
+	lag          atomic.Int64 // nanoseconds between the last commit there and its arrival here
+	arrived      func() int64 // when bytes last came, Unix nanoseconds; nil for never
+}
+
+func (s *stats) committed(h header, m position.Mark, updates, deletes uint64) {
+	s.transactions.Add(1)
+	s.lastEvent.Store(int64(h.seconds))
+	if s.arrived != nil && !m.Committed.IsZero() {
+		s.lag.Store(max(0, s.arrived()-m.Committed.UnixNano()))
+	}
+	if updates > 0 {
+		s.updates.Add(updates)
+	}
+	if deletes > 0 {
+		s.deletes.Add(deletes)
+	}
+}

@@ -1,0 +1,164 @@
+package canal
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// maxKnownTables bounds the memory for names of foreign tables, on servers that
+// make up tables all the time. Beyond it the memory starts afresh.
+const maxKnownTables = 1 << 16
+
+// table is one table of the server as the stream has met it. For foreign tables
+// only the fact that they are foreign counts.
+type table struct {
+	name   schema.Name
+	outbox bool
+	// maps are the table maps met since the last DDL on the table, newest last.
+	maps []*tableMap
+}
+
+// tableMap is one distinct table map event of an outbox table, without its table
+// id: the same bytes mean the same shape. What it says is read when the first row
+// needs it, so that a table map alone can't fail the stream.
+type tableMap struct {
+	table *table
+	body  []byte // from the database name on
+	shape *shape // nil until a committed row needs it
+}
+
+// tables knows whose rows a rows event holds. It is owned by the walker.
+type tables struct {
+	match func(database, table string) bool
+	known map[string]*table // by database and table as they lie in the table map
+	// open are the table maps of the running statement. A rows event refers to
+	// one of them by id; the last rows event of a statement closes them.
+	open []openTable
+}
+
+type openTable struct {
+	id uint64
+	tm *tableMap // nil for foreign tables
+}
+
+func newTables(match func(database, table string) bool) *tables {
+	return &tables{match: match, known: map[string]*table{}}
+}
+
+// note takes in a table map event. Nothing is allocated for a table met before.
+func (t *tables) note(m tableMapHead) {
+	tab, ok := t.known[string(m.name)]
+	if !ok {
+		tab = t.add(m)
+	}
+	o := openTable{id: m.id}
+	if tab.outbox {
+		o.tm = tab.mapFor(m.rest)
+	}
+	for i := range t.open {
+		if t.open[i].id == m.id {
+			t.open[i] = o
+			return
+		}
+	}
+	t.open = append(t.open, o)
+}
+
+func (t *tables) add(m tableMapHead) *table {
+	if len(t.known) >= maxKnownTables {
+		for k, tab := range t.known {
+			if !tab.outbox {
+				delete(t.known, k)
+			}
+		}
+	}
+	tab := &table{name: schema.Name{Database: string(m.db), Table: string(m.tab)}}
+	tab.outbox = t.match(tab.name.Database, tab.name.Table)
+	t.known[string(m.name)] = tab
+	return tab
+}
+
+// mapFor returns the table map with these bytes, the one met last in the usual case.
+func (t *table) mapFor(body []byte) *tableMap {
+	for i := len(t.maps) - 1; i >= 0; i-- {
+		if bytes.Equal(t.maps[i].body, body) {
+			return t.maps[i]
+		}
+	}
+	// Two at most: the shapes before and after a change that shows no DDL, such
+	// as session settings that change the metadata.
+	const keep = 4
+	if len(t.maps) == keep {
+		t.maps = t.maps[1:]
+	}
+	tm := &tableMap{table: t, body: bytes.Clone(body)}
+	t.maps = append(t.maps, tm)
+	return tm
+}
+
+// find returns the table map of an open table id; known is false when there is none.
+func (t *tables) find(id uint64) (tm *tableMap, known bool) {
+	for i := len(t.open) - 1; i >= 0; i-- {
+		if t.open[i].id == id {
+			return t.open[i].tm, true
+		}
+	}
+	return nil, false
+}
+
+// closeStatement forgets the open table maps.
+func (t *tables) closeStatement() { t.open = t.open[:0] }
+
+// forget drops all shapes: the server is another one or restarted.
+func (t *tables) forget() {
+	t.closeStatement()
+	for _, tab := range t.known {
+		tab.maps = nil
+	}
+}
+
+// changed drops the shapes of the outbox tables that a statement may concern.
+func (t *tables) changed(s *schema.Statement) {
+	for _, tab := range t.known {
+		if tab.outbox && touches(s, tab.name) {
+			tab.maps = nil
+		}
+	}
+}
+
+// touchesOutbox names an outbox table that the statement may concern.
+func (t *tables) touchesOutbox(s *schema.Statement) (schema.Name, bool) {
+	for _, n := range s.Tables {
+		if t.match(n.Database, n.Table) || t.match(strings.ToLower(n.Database), strings.ToLower(n.Table)) {
+			return n, true
+		}
+	}
+	for _, tab := range t.known {
+		if tab.outbox && touches(s, tab.name) {
+			return tab.name, true
+		}
+	}
+	return schema.Name{}, false
+}
+
+// touches is Statement.Touches without regard to case: on servers that fold
+// names a statement may spell them in any way, and a shape read once too often
+// costs nothing.
+func touches(s *schema.Statement, n schema.Name) bool {
+	if s.Touches(n) {
+		return true
+	}
+	for _, db := range s.Databases {
+		if strings.EqualFold(db, n.Database) {
+			return true
+		}
+	}
+	for _, t := range s.Tables {
+		if strings.EqualFold(t.Database, n.Database) && strings.EqualFold(t.Table, n.Table) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,339 @@
+package canal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// maxOpenTables bounds the table maps of one statement. MySQL joins 61 tables at
+// most; triggers add some.
+const maxOpenTables = 4096
+
+// walker turns the events of one connection into committed transactions. It looks
+// at headers, GTIDs, table maps and the ends of transactions; rows of foreign
+// tables are passed over without a look at them.
+//
+// It is owned by the goroutine that reads the connection. After an error it is
+// in no state to go on.
+type walker struct {
+	flavor position.Flavor
+	byGTID bool // the position is a GTID set: a transaction without GTID is an error
+	limits limits
+	log    *slog.Logger
+	emit   func(Transaction) error
+	stats  *stats
+
+	format *format
+	file   string
+	pos    uint64 // after the event at hand
+	before uint64 // before it
+	// skipTo is where a position by file beyond 4 GiB lies: the dump command
+	// can't name it, so the file is read from its start and passed over.
+	skipTo uint64
+
+	tables *tables
+	shapes shapes
+	group  group
+	hold   hold
+	inner  payload
+	inside bool // in a compressed transaction
+}
+
+type limits struct {
+	spool        int64
+	partRows     int
+	partBytes    int
+	uncompressed int64
+}
+
+func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit func(Transaction) error, st *stats) *walker {
+	w := &walker{
+		flavor: flavor, byGTID: from.HasGTID(), log: cfg.Logger, emit: emit, stats: st,
+		limits: limits{spool: cfg.SpoolThreshold, partRows: cfg.PartRows, partBytes: cfg.PartBytes, uncompressed: cfg.MaxUncompressed},
+		tables: newTables(cfg.Tables.Match),
+		file:   from.File, pos: from.Pos,
+		shapes: shapes{flavor: flavor, needed: cfg.Needed, maxSize: cfg.MaxUncompressed},
+	}
+	if !w.byGTID && needsSkip(from) {
+		w.skipTo, w.pos = from.Pos, 4
+	}
+	w.hold = hold{dir: &spoolDir{path: cfg.SpoolDir}, limit: cfg.SpoolThreshold}
+	return w
+}
+
+// needsSkip reports whether a position by file is beyond what COM_BINLOG_DUMP can name.
+func needsSkip(p position.Position) bool { return p.Pos > 1<<32-1 }
+
+// handle takes one event as it came from the server, checksum included if there
+// is one. It takes over raw. Panics of what it calls become errors.
+func (w *walker) handle(raw []byte) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			// The panic's text may hold data.
+			w.log.Error("a binlog event broke its reader", slog.String("panic", fmt.Sprintf("%T", r)))
+			err = w.fail(Undecodable, nil, "a binlog event is not as its type demands")
+		}
+	}()
+	h, err := parseHeader(raw)
+	if err != nil {
+		return w.fail(Undecodable, err, "reading an event header")
+	}
+	if int64(h.size) != int64(len(raw)) {
+		return w.fail(Undecodable, nil, "an event of %d bytes says that it has %d", len(raw), h.size)
+	}
+	if h.kind == replication.FORMAT_DESCRIPTION_EVENT {
+		return w.formatDescription(h, raw)
+	}
+	if w.format == nil && h.kind != replication.ROTATE_EVENT {
+		if h.kind == replication.HEARTBEAT_EVENT || h.kind == replication.HEARTBEAT_LOG_EVENT_V2 {
+			return nil
+		}
+		return w.fail(Undecodable, nil, "event type %d came before any format description", h.kind)
+	}
+	raw, err = w.withoutChecksum(h, raw)
+	if err != nil {
+		return err
+	}
+	w.advance(h)
+	return w.dispatch(h, raw)
+}
+
+// withoutChecksum cuts the CRC32 off. We ask the server for none, so this is for
+// servers that don't listen.
+func (w *walker) withoutChecksum(h header, raw []byte) ([]byte, error) {
+	has := w.format != nil && w.format.crc
+	if w.format == nil && len(raw) >= headerLen+8+crcLen {
+		// The rotate event before the first format description: only its own
+		// bytes tell.
+		body := raw[:len(raw)-crcLen]
+		has = crc32.ChecksumIEEE(body) == binary.LittleEndian.Uint32(raw[len(body):])
+	}
+	if !has {
+		return raw, nil
+	}
+	if len(raw) < headerLen+crcLen {
+		return nil, w.fail(Undecodable, nil, "event type %d is too short for its checksum", h.kind)
+	}
+	return raw[:len(raw)-crcLen], nil
+}
+
+// advance moves the position to the end of an event. The header has 32 bits of
+// it, which wrap in files over 4 GiB; MariaDB 11.4 leaves them zero inside
+// transactions.
+func (w *walker) advance(h header) {
+	w.before = w.pos
+	switch {
+	case h.artificial() || h.kind == replication.HEARTBEAT_EVENT || h.kind == replication.HEARTBEAT_LOG_EVENT_V2 || h.kind == replication.ROTATE_EVENT:
+	case h.pos != 0:
+		p := w.pos&^(1<<32-1) | uint64(h.pos)
+		if p < w.pos {
+			p += 1 << 32
+		}
+		w.pos = p
+	default:
+		w.pos += uint64(h.size)
+	}
+}
+
+func (w *walker) formatDescription(h header, raw []byte) error {
+	f, err := parseFormat(raw)
+	if err != nil {
+		return w.fail(Undecodable, err, "reading the format of the binlog")
+	}
+	w.dropUnfinished("a new binlog began")
+	// The events of a restarted server have the same format but for its version;
+	// a new version may lay them out anew.
+	if w.format == nil || !bytes.Equal(w.format.lengths, f.lengths) {
+		w.tables.forget()
+	}
+	w.tables.closeStatement()
+	w.format, w.shapes.format = f, f
+	// Where the dump begins within a file its format description is sent again,
+	// without a position.
+	w.pos = max(w.pos, uint64(h.pos))
+	return nil
+}
+
+func (w *walker) rotate(h header, body []byte) error {
+	file, pos, err := parseRotate(body)
+	if err != nil {
+		return w.fail(Undecodable, err, "reading the name of the next binlog")
+	}
+	w.dropUnfinished("the binlog was rotated")
+	if w.skipTo > 0 {
+		if file != w.file {
+			return w.fail(WrongHistory, nil, "binlog %s ends before position %d, where to go on", w.file, w.skipTo)
+		}
+		return nil // the server says where the dump begins, at 4
+	}
+	if h.artificial() && file == w.file && pos == w.pos&(1<<32-1) {
+		return nil
+	}
+	w.file, w.pos = file, max(pos, 4)
+	w.log.Info("reading binlog", slog.String("file", file), slog.Uint64("position", w.pos))
+	return nil
+}
+
+// dispatch handles one event without checksum, from the wire or from a
+// compressed transaction.
+func (w *walker) dispatch(h header, raw []byte) error {
+	body := raw[headerLen:]
+	if isRows(h.kind) {
+		return w.rows(h, raw)
+	}
+	switch h.kind {
+	case replication.TABLE_MAP_EVENT:
+		return w.tableMap(body)
+	case replication.XID_EVENT:
+		return w.commit(h)
+	case replication.QUERY_EVENT, replication.MARIADB_QUERY_COMPRESSED_EVENT, replication.EXECUTE_LOAD_QUERY_EVENT:
+		return w.query(h, body)
+	case replication.XA_PREPARE_LOG_EVENT:
+		return w.xaPrepare(h, body)
+	case replication.INCIDENT_EVENT:
+		return w.fail(Incident, nil, "the server says that its binlog lost events here (incident event)")
+	case replication.INTVAR_EVENT, replication.RAND_EVENT, replication.USER_VAR_EVENT, replication.ROWS_QUERY_EVENT,
+		replication.BEGIN_LOAD_QUERY_EVENT, replication.APPEND_BLOCK_EVENT, replication.DELETE_FILE_EVENT,
+		replication.TRANSACTION_CONTEXT_EVENT, replication.VIEW_CHANGE_EVENT, replication.IGNORABLE_EVENT,
+		replication.MARIADB_ANNOTATE_ROWS_EVENT:
+		return nil
+	}
+	if w.inside {
+		return w.fail(Undecodable, nil, "event type %d inside a compressed transaction", h.kind)
+	}
+	return w.outer(h, body)
+}
+
+// outer handles the events that can't be part of a compressed transaction.
+func (w *walker) outer(h header, body []byte) error {
+	switch h.kind {
+	case replication.GTID_EVENT, replication.ANONYMOUS_GTID_EVENT:
+		e, err := parseGTID(h.kind, body)
+		return w.begin(h, e, err)
+	case replication.GTID_TAGGED_LOG_EVENT:
+		e, err := parseTagged(body)
+		return w.begin(h, e, err)
+	case replication.MARIADB_GTID_EVENT:
+		e, err := parseMariaGTID(h, body)
+		return w.begin(h, e, err)
+	case replication.TRANSACTION_PAYLOAD_EVENT:
+		return w.compressed(body)
+	case replication.ROTATE_EVENT:
+		return w.rotate(h, body)
+	case replication.STOP_EVENT:
+		w.dropUnfinished("the server stopped")
+		return nil
+	case replication.HEARTBEAT_EVENT, replication.HEARTBEAT_LOG_EVENT_V2:
+		w.stats.lag.Store(0) // the server has nothing more to send
+		return nil
+	case replication.PREVIOUS_GTIDS_EVENT, replication.START_EVENT_V3,
+		replication.SLAVE_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT, replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_START_ENCRYPTION_EVENT:
+		return nil
+	}
+	if h.flags&replication.LOG_EVENT_IGNORABLE_F != 0 {
+		return nil // the server vouches for it
+	}
+	return w.fail(Undecodable, nil, "event type %d is not known; it might hold rows", h.kind)
+}
+
+func (w *walker) tableMap(body []byte) error {
+	m, err := parseTableMapHead(body, w.format.idSize(replication.TABLE_MAP_EVENT))
+	if err != nil {
+		return w.fail(Undecodable, err, "reading a table map")
+	}
+	if len(w.tables.open) >= maxOpenTables {
+		return w.fail(Undecodable, nil, "a statement has more than %d tables", maxOpenTables)
+	}
+	w.tables.note(m)
+	return nil
+}
+
+// rowsRef reads what a rows event begins with.
+func (w *walker) rowsRef(kind replication.EventType, body []byte) (id uint64, endOfStatement bool, err error) {
+	r := reader{b: body}
+	size := w.format.idSize(kind)
+	id = r.uint(size)
+	flags := r.uint(2)
+	if r.bad {
+		return 0, false, w.fail(Undecodable, nil, "a rows event of %d bytes is too short", len(body))
+	}
+	return id, flags&replication.RowsEventStmtEndFlag != 0, nil
+}
+
+// foreign tells whether a rows event is of a table that is no outbox table.
+func (w *walker) foreign(kind replication.EventType, id uint64) (tm *tableMap, foreign bool, err error) {
+	tm, known := w.tables.find(id)
+	if !known {
+		if id == 1<<(8*w.format.idSize(kind))-1 || id == 0x00ffffff {
+			return nil, true, nil // a dummy event that only ends the statement
+		}
+		return nil, false, w.fail(Undecodable, nil, "a rows event is of table id %d, which no table map told", id)
+	}
+	return tm, tm == nil, nil
+}
+
+func (w *walker) rows(h header, raw []byte) error {
+	id, end, err := w.rowsRef(h.kind, raw[headerLen:])
+	if err != nil {
+		return err
+	}
+	tm, foreign, err := w.foreign(h.kind, id)
+	if err != nil {
+		return err
+	}
+	if !w.group.open {
+		return w.fail(Undecodable, nil, "a rows event came outside of any transaction")
+	}
+	if !foreign {
+		if err := w.outboxRows(h.kind, tm, raw); err != nil {
+			return err
+		}
+	}
+	if end {
+		w.tables.closeStatement()
+	}
+	return nil
+}
+
+func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte) error {
+	switch kind {
+	case replication.WRITE_ROWS_EVENTv0, replication.WRITE_ROWS_EVENTv1, replication.WRITE_ROWS_EVENTv2, replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1:
+	case replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+		w.group.deletes++
+		return nil
+	default:
+		w.group.updates++
+		return nil
+	}
+	if w.skipTo > 0 {
+		return nil // before the position where to go on
+	}
+	if err := w.hold.add(tm, raw); err != nil {
+		return w.fail(SpoolFailed, err, "holding the rows of an open transaction")
+	}
+	return nil
+}
+
+// fail makes an error with the place where the walker is. An *Error as the cause
+// is completed rather than wrapped.
+func (w *walker) fail(k Kind, cause error, msg string, args ...any) error {
+	var e *Error
+	if !errors.As(cause, &e) {
+		e = newError(k, cause, msg, args...)
+	}
+	if e.GTID.IsZero() {
+		e.GTID = w.group.gtid.gtid
+	}
+	if e.File == "" {
+		e.File, e.Pos = w.file, w.pos
+	}
+	return e
+}
