@@ -193,7 +193,7 @@ func TestClusterWithTLS(t *testing.T) {
 		st, _ := back.Connector("orders")
 		return len(st.Decisions) == 1
 	})
-	if back.dir.id != gone.dir.id {
+	if back.dir.id.raftID() != gone.dir.id.raftID() {
 		t.Errorf("identity %v, before %v", back.dir.id, gone.dir.id)
 	}
 	waitUntil(t, "the leader sees it again", func() bool { return !leader.unreachable.has(gone.dir.id.raftID()) })

@@ -52,7 +52,7 @@ func nodeName(id raft.ServerID) string {
 // dataDir is an opened and verified data directory.
 type dataDir struct {
 	path  string
-	id    identity
+	id    identity // as it was at the start; never changed
 	log   *logStore
 	snaps *raft.FileSnapshotStore
 	// fresh is true when the directory holds no Raft state yet.
@@ -212,12 +212,6 @@ func (d *dataDir) loadSnapshot(name string) (*image, error) {
 		return nil, &StoreError{Path: path, Err: err, Remedy: remedy}
 	}
 	return img, nil
-}
-
-// setCluster records the cluster that the node belongs to from now on.
-func (d *dataDir) setCluster(cluster string) error {
-	d.id.Cluster = cluster
-	return writeIdentity(d.path, d.id)
 }
 
 // readIdentity returns nil without an error when there is no node.json.

@@ -371,19 +371,21 @@ func (n *Node) observe(ctx context.Context) {
 func (n *Node) followCluster(ctx context.Context) {
 	changed, stop := n.Watch()
 	defer stop()
+	self := n.dir.id
 	for {
 		switch id := n.fsm.cluster(); {
 		case id == "":
-		case n.dir.id.Cluster == "":
-			if err := n.dir.setCluster(id); err != nil {
+		case self.Cluster == "":
+			self.Cluster = id
+			if err := writeIdentity(n.cfg.DataDir, self); err != nil {
 				n.fail(err)
 				return
 			}
 			n.fsm.setOrigin(id)
 			return
-		case n.dir.id.Cluster != id:
+		case self.Cluster != id:
 			n.fail(&StoreError{
-				Path: n.cfg.DataDir, Err: fmt.Errorf("%w: the log is of cluster %q, %s says %q", ErrForeignState, id, nodeFile, n.dir.id.Cluster),
+				Path: n.cfg.DataDir, Err: fmt.Errorf("%w: the log is of cluster %q, %s says %q", ErrForeignState, id, nodeFile, self.Cluster),
 				Remedy: "restore the whole directory as it was at one moment, or " + startAnew,
 			})
 			return
