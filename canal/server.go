@@ -149,7 +149,7 @@ func onSession[T any](ctx context.Context, cfg Config, d *dialer, f func(*sessio
 	if err != nil {
 		return none, ctxOr(ctx, classify(err, Unreachable, "connecting to "+cfg.address()))
 	}
-	defer conn.Close()
+	defer conn.Quit() //nolint:errcheck // a farewell, so that the server does not log an aborted connection
 	s := &session{conn: conn, maria: isMariaDB(conn.GetServerVersion())}
 	v, err := f(s)
 	if err != nil {
