@@ -82,16 +82,16 @@ func (c *Column) decode(raw any) (any, error) {
 	case Year:
 		return decodeYear(raw)
 	case Float:
-		if v, ok := raw.(float32); ok {
-			return v, nil
+		if _, ok := raw.(float32); ok {
+			return raw, nil
 		}
 	case Double:
-		if v, ok := raw.(float64); ok {
-			return v, nil
+		if _, ok := raw.(float64); ok {
+			return raw, nil
 		}
 	case Decimal, Date:
-		if v, ok := raw.(string); ok {
-			return v, nil
+		if _, ok := raw.(string); ok {
+			return raw, nil
 		}
 	case Time, DateTime, Timestamp:
 		if v, ok := raw.(string); ok {
@@ -105,7 +105,7 @@ func (c *Column) decode(raw any) (any, error) {
 		return c.decodeSet(raw)
 	case Char, VarChar, TinyText, Text, MediumText, LongText:
 		if s, ok := textOfRaw(raw); ok {
-			return DecodeText(c.Charset, s)
+			return c.decodeText(raw, s)
 		}
 	case Binary:
 		if b, ok := bytesOfRaw(raw); ok {
@@ -155,14 +155,26 @@ func bytesOfRaw(raw any) ([]byte, bool) {
 	return nil, false
 }
 
+func (c *Column) decodeText(raw any, s string) (any, error) {
+	text, err := DecodeText(c.Charset, s)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := raw.(string); ok && len(text) == len(s) && unsafe.StringData(text) == unsafe.StringData(s) {
+		return raw, nil // UTF-8 already: not even a new string header
+	}
+	return text, nil
+}
+
 // decodeInteger goes by the bits: go-mysql yields signed numbers unless it saw
 // signedness metadata, and the column decides what they mean.
 func (c *Column) decodeInteger(raw any) (any, error) {
 	bits, width, ok := integerBits(raw)
-	if !ok || width > c.Type.bits() && c.Type != MediumInt {
+	want := c.Type.bits()
+	if !ok || width != want && (c.Type != MediumInt || width != 32) {
 		return nil, errRaw(raw)
 	}
-	shift := 64 - c.Type.bits()
+	shift := 64 - want
 	if c.Unsigned {
 		return bits << shift >> shift, nil
 	}

@@ -22,6 +22,9 @@ func (i *ColumnInfo) defaultTo(c *Column) {
 				return
 			}
 			c.DefaultExpr = text
+		case strings.HasPrefix(text, "x'"): // MySQL's way to show the bytes of a BINARY
+			text = "0x" + strings.Trim(text[1:], "'")
+			c.Default = &text
 		case isNumber(text), strings.HasPrefix(text, "b'"): // BIT reads alike on both servers
 			c.Default = &text
 		default:

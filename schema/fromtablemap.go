@@ -132,6 +132,34 @@ func (m *TableMap) elements(c *Column, t byte, w wireColumn) error {
 	return nil
 }
 
+// Ambiguous reports whether a column may be of a type that the binlog does not
+// tell apart from BINARY or VARBINARY: MariaDB's UUID, INET4, INET6 and VECTOR.
+// Such a table needs information_schema (see Table.Merge) even when the map has
+// names.
+func (m *TableMap) Ambiguous() bool {
+	if !m.MariaDB {
+		return false
+	}
+	cols, err := m.columns()
+	if err != nil || len(m.Metas) != len(cols) {
+		return true
+	}
+	for i, w := range cols {
+		if w.collation != binaryCollation && w.collation != 0 {
+			continue
+		}
+		switch m.realType(i) {
+		case wireVarChar, wireVarString:
+			return true
+		case wireString:
+			if n := stringBytes(m.Metas[i]); n == 16 || n == 4 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func errNotInMap(what string) error {
 	return fmt.Errorf("the table map does not tell its %s", what)
 }

@@ -121,6 +121,9 @@ func (i *ColumnInfo) column() (Column, error) {
 		c.Length = int(i.CharLength)
 	case Enum, Set:
 		c.Charset, c.Elements = charsetName(i.Charset), def.elements
+		if c.Charset == "" { // how MySQL says it; MariaDB has the name
+			c.Charset = "binary"
+		}
 		if len(c.Elements) == 0 {
 			return c, fmt.Errorf("information_schema does not tell its elements")
 		}

@@ -116,9 +116,10 @@ type Column struct {
 	Charset string
 	// Elements are the texts of ENUM and SET in definition order, in UTF-8.
 	Elements []string
-	// Default is the DEFAULT clause as information_schema gives it; nil when the
-	// column has none, when it is an expression, or when it is not known (the
-	// binlog does not carry it: DefaultKnown is then false).
+	// Default is the value of the DEFAULT clause as MySQL's information_schema
+	// gives it, also for MariaDB: text without quotes, b'101' for BIT, 0x00ff for
+	// BINARY. It is nil when the column has none, when it is an expression, or when
+	// it is not known (the binlog does not carry it: DefaultKnown is then false).
 	Default      *string
 	DefaultKnown bool
 	// DefaultExpr is the text of the DEFAULT clause when that is an expression

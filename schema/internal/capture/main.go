@@ -56,6 +56,7 @@ v5 varchar(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
 tt tinytext, tx text CHARACTER SET cp1251, tm mediumtext, tl longtext,
 bi1 binary(1), bi16 binary(16), bi255 binary(255), vb varbinary(300), bt tinyblob, bb blob, bm mediumblob, bl longblob,
 e1 enum('a','b''c','d\\e','f,g','','é','(x)') NOT NULL, e2 enum('я','ж') CHARACTER SET cp1251 DEFAULT 'ж',
+e3 enum('ж','漢') CHARACTER SET ucs2, e4 enum('é','b') CHARACTER SET binary,
 st set('x','y','ü') CHARACTER SET latin1, st64 set(%s),
 g geometry, p point, j json,
 vg int AS (t1 + 1) VIRTUAL, sg int AS (t1 + 2) STORED`
@@ -83,13 +84,17 @@ func main() {
 	rec := Recording{Server: version}
 
 	mariadb := strings.Contains(version, "MariaDB")
+	vectors := !strings.HasPrefix(version, "10.")
 	var members []string
 	for i := range 64 {
 		members = append(members, fmt.Sprintf("'m%d'", i))
 	}
 	cols := fmt.Sprintf(common, strings.Join(members, ","))
 	if mariadb {
-		cols += ", u uuid NOT NULL DEFAULT uuid(), i4 inet4, i6 inet6, vec vector(3)"
+		cols += ", u uuid NOT NULL DEFAULT uuid(), i4 inet4, i6 inet6"
+		if vectors {
+			cols += ", vec vector(3)"
+		}
 	} else {
 		cols += ", vec vector(3), vdef varchar(40) DEFAULT (concat('a','b')), inv int INVISIBLE DEFAULT 3"
 	}
@@ -102,7 +107,7 @@ func main() {
 	rec.Columns = readColumns(conn)
 
 	pos := startOfBinlog(conn)
-	for _, row := range rows(mariadb) {
+	for _, row := range rows(mariadb, vectors) {
 		var names, values []string
 		for _, kv := range row {
 			names, values = append(names, kv[0]), append(values, kv[1])
@@ -150,7 +155,7 @@ func startOfBinlog(conn *client.Conn) mysql.Position {
 	return mysql.Position{Name: name, Pos: 4}
 }
 
-func rows(mariadb bool) [][][2]string {
+func rows(mariadb, vectors bool) [][][2]string {
 	highest := [][2]string{
 		{"t1", "127"}, {"t2", "255"}, {"s1", "32767"}, {"s2", "65535"}, {"m1", "8388607"}, {"m2", "16777215"},
 		{"i1", "2147483647"}, {"i2", "4294967295"}, {"b1", "9223372036854775807"}, {"b2", "18446744073709551615"},
@@ -165,7 +170,7 @@ func rows(mariadb bool) [][][2]string {
 		{"tt", "'tiny'"}, {"tx", "'Привет'"}, {"tm", "repeat('ä', 300)"}, {"tl", "''"},
 		{"bi1", "x'00'"}, {"bi16", "x'00112233445566778899aabbccdd0000'"}, {"bi255", "x'ff'"}, {"vb", "x'ff00'"},
 		{"bt", "x'00'"}, {"bb", "''"}, {"bm", "x'fffe'"}, {"bl", "x'e9'"},
-		{"e1", "'b''c'"}, {"e2", "'я'"}, {"st", "'x,ü'"}, {"st64", "'m0,m63'"},
+		{"e1", "'b''c'"}, {"e2", "'я'"}, {"e3", "'漢'"}, {"e4", "'é'"}, {"st", "'x,ü'"}, {"st64", "'m0,m63'"},
 		{"g", "ST_GeomFromText('POINT(1 2)')"}, {"p", "ST_GeomFromText('POINT(3 4)')"}, {"j", `'{"a":1.0}'`},
 	}
 	zero := [][2]string{
@@ -182,7 +187,10 @@ func rows(mariadb bool) [][][2]string {
 		{"bit9", "255"}, {"bi16", "x'" + strings.Repeat("20", 16) + "'"}}
 	if mariadb {
 		highest = append(highest, [2]string{"u", "'123e4567-e89b-12d3-a456-426614174000'"}, [2]string{"i4", "'192.168.0.1'"},
-			[2]string{"i6", "'2001:db8::ff00:42:8329'"}, [2]string{"vec", "VEC_FromText('[1,2,3]')"})
+			[2]string{"i6", "'2001:db8::ff00:42:8329'"})
+		if vectors {
+			highest = append(highest, [2]string{"vec", "VEC_FromText('[1,2,3]')"})
+		}
 		zero = append(zero, [2]string{"u", "'00000000-0000-0000-0000-000000000000'"}, [2]string{"i4", "'0.0.0.0'"}, [2]string{"i6", "'::'"})
 		more = append(more, [2]string{"u", "'ffffffff-0000-4000-8000-000000000000'"}, [2]string{"i4", "'255.0.0.0'"}, [2]string{"i6", "'::ffff:10.0.0.1'"})
 	} else {
