@@ -1,0 +1,195 @@
+package connector
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// Limits bound one batch; a batch is closed at the end of the transaction (or
+// part of one) that reaches either of them.
+type Limits struct {
+	Rows  int // records of one batch
+	Bytes int // serialised bytes of one batch
+}
+
+// batch is a kafka.Batch with the memory that its records live in. Both halves of
+// the pipe are reused for the whole term.
+type batch struct {
+	kafka.Batch
+	memory Memory
+	// partial is set when the batch ends inside a transaction that comes in parts.
+	partial *position.Partial
+}
+
+func (b *batch) empty() bool { return len(b.Records) == 0 && len(b.Marks) == 0 && b.partial == nil }
+
+func (b *batch) reset() {
+	clear(b.Records)
+	b.memory.Reset()
+	*b = batch{Batch: kafka.Batch{Records: b.Records[:0], Marks: b.Marks[:0]}, memory: b.memory}
+}
+
+// pipe carries batches from the goroutine that reads and encodes to the one that
+// publishes. While one batch is being committed the other is filled with whatever
+// arrives meanwhile, so batches grow with the backlog and nothing waits for a
+// timer. A full batch stops the reading: that is the only back-pressure.
+type pipe struct {
+	limits Limits
+	enc    Encoder
+
+	mu      sync.Mutex
+	filling *batch
+	spare   *batch
+	closed  bool
+	cause   error
+
+	// Both are signals with room for one: the state is under mu.
+	ready chan struct{} // the publisher may take
+	room  chan struct{} // the reader may add
+}
+
+func newPipe(l Limits, enc Encoder) *pipe {
+	return &pipe{
+		limits: l, enc: enc, filling: &batch{memory: enc.NewMemory()}, spare: &batch{memory: enc.NewMemory()},
+		ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// add encodes one transaction, run or part into the batch that is being filled
+// and blocks while that batch is full. skip leading rows are left out: they are
+// already published. When a row can't be encoded nothing of this transaction
+// stays in the batch.
+func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) error {
+	for {
+		p.mu.Lock()
+		if !p.full() {
+			break
+		}
+		p.mu.Unlock()
+		select {
+		case <-p.room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer p.mu.Unlock()
+	b := p.filling
+	records := len(b.Records)
+	for i := range tx.Rows {
+		if tx.FirstRow+uint64(i) < skip {
+			continue
+		}
+		if err := b.encode(p.enc, tx, i); err != nil {
+			clear(b.Records[records:])
+			b.Records = b.Records[:records]
+			return err
+		}
+	}
+	if !tx.Final {
+		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: tx.FirstRow + uint64(len(tx.Rows))}
+	} else {
+		b.partial = nil
+		b.mark(tx, len(b.Records) > records)
+	}
+	if len(b.Records) > 0 {
+		signal(p.ready)
+	}
+	return nil
+}
+
+func (b *batch) encode(enc Encoder, tx *canal.Transaction, i int) error {
+	rec, ok, err := enc.Encode(b.memory, &tx.Rows[i])
+	if err != nil {
+		return &RowError{GTID: tx.Mark.GTID, File: tx.Mark.File, Pos: tx.Mark.Pos, Row: tx.FirstRow + uint64(i), Err: err}
+	}
+	if ok {
+		rec.Mark = len(b.Marks)
+		b.Records = append(b.Records, rec)
+	}
+	return nil
+}
+
+// mark notes the end of a transaction. Marks without records join the one before
+// when that has none either, so a busy source with an idle outbox costs one mark.
+func (b *batch) mark(tx *canal.Transaction, hasRecords bool) {
+	if n := len(b.Marks); n > 0 && !hasRecords {
+		last := n - 1
+		if (len(b.Records) == 0 || b.Records[len(b.Records)-1].Mark < last) && b.Marks[last].Join(tx.Mark) {
+			return
+		}
+	}
+	b.Marks = append(b.Marks, tx.Mark)
+}
+
+func (p *pipe) full() bool {
+	return len(p.filling.Records) >= p.limits.Rows || p.filling.memory.Size() >= p.limits.Bytes
+}
+
+// take returns the batch that was filled and starts the other. It blocks until
+// there are records, until the pipe was closed and is drained (done is then true
+// with the cause), or until flush fires, which also lets marks without records
+// through. The caller gives the batch back with put before the next take.
+func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done bool, err error) {
+	idle := false
+	for {
+		p.mu.Lock()
+		if len(p.filling.Records) > 0 || (idle || p.closed) && !p.filling.empty() {
+			b = p.filling
+			p.filling, p.spare = p.spare, nil
+			p.mu.Unlock()
+			signal(p.room)
+			return b, false, nil
+		}
+		closed, cause := p.closed, p.cause
+		p.mu.Unlock()
+		if closed {
+			return nil, true, cause
+		}
+		if idle {
+			return nil, false, nil
+		}
+		select {
+		case <-p.ready:
+		case <-flush:
+			idle = true
+		case <-ctx.Done():
+			return nil, false, context.Cause(ctx)
+		}
+	}
+}
+
+// put gives a taken batch back for reuse.
+func (p *pipe) put(b *batch) {
+	b.reset()
+	p.mu.Lock()
+	p.spare = b
+	p.mu.Unlock()
+}
+
+// close ends the input: what was added before is still taken, then take reports
+// done with cause.
+func (p *pipe) close(cause error) {
+	p.mu.Lock()
+	p.closed, p.cause = true, cause
+	p.mu.Unlock()
+	signal(p.ready)
+}
+
+// waiting returns how much waits to be published.
+func (p *pipe) waiting() (records, bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.filling.Records), p.filling.memory.Size()
+}

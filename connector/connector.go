@@ -1,0 +1,179 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is one connector's own settings.
+type Config struct {
+	Name   string
+	Limits Limits
+	// SaveEvery is the least time between two saves of a moving position (default
+	// 1 s); SaveQuiet is how long it must stand still to be saved at once (200 ms).
+	SaveEvery, SaveQuiet time.Duration
+	// SaveTimeout bounds one save, CloseTimeout the closing of the sink.
+	SaveTimeout, CloseTimeout time.Duration
+	// DrainTimeout bounds what an orderly end may take to publish what was read.
+	DrainTimeout time.Duration
+	// RetryInitial and RetryMax bound the pause between terms; there is no limit to
+	// their number.
+	RetryInitial, RetryMax time.Duration
+}
+
+// DefaultConfig returns the defaults of all fields but Name.
+func DefaultConfig() Config {
+	return Config{
+		Limits:    Limits{Rows: 10_000, Bytes: 8 << 20},
+		SaveEvery: time.Second, SaveQuiet: 200 * time.Millisecond, SaveTimeout: 10 * time.Second,
+		CloseTimeout: 5 * time.Second, DrainTimeout: 15 * time.Second,
+		RetryInitial: 300 * time.Millisecond, RetryMax: 10 * time.Second,
+	}
+}
+
+// Connector runs one connector while this node leads. Run is called by one
+// goroutine at a time; Status, Restart and the collectors may be called at any time.
+type Connector struct {
+	cfg       Config
+	sources   Sources
+	sinks     Sinks
+	encoder   Encoder
+	positions Positions
+	metrics   *metrics
+	log       *slog.Logger
+
+	restart chan struct{}
+
+	mu     sync.Mutex
+	status Status
+	stream *streamState
+}
+
+// New returns a connector that is not running yet. reg should add the connector's
+// name as a label; it may be nil.
+func New(cfg Config, sources Sources, sinks Sinks, enc Encoder, pos Positions, reg prometheus.Registerer, log *slog.Logger) *Connector {
+	c := &Connector{
+		cfg: cfg, sources: sources, sinks: sinks, encoder: enc, positions: pos,
+		log: log.With("connector", cfg.Name), restart: make(chan struct{}, 1),
+		status: Status{Name: cfg.Name, State: Unassigned, Since: time.Now()},
+	}
+	c.metrics = newMetrics(reg, c)
+	return c
+}
+
+// Restart ends the failed state, or the pause before the next term, or the term
+// that is running; the next term starts at once.
+func (c *Connector) Restart() { signal(c.restart) }
+
+// Run works through terms until stop or lease ends. When stop ends, the term in
+// hand publishes and saves what it has read; when lease ends (the node no longer
+// leads), it is cut off at once. leaderTerm goes into what is stored. Run returns
+// only when all goroutines of the connector have ended.
+func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
+	defer c.setState(Unassigned, nil)
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = c.cfg.RetryInitial, c.cfg.RetryMax
+	open, cancel := either(stop, lease)
+	defer cancel()
+	for open.Err() == nil {
+		changed := c.positions.Changed()
+		if want := c.positions.RunState(); want != Running {
+			c.setState(State(want), nil)
+			c.wait(open, changed, 0)
+			pause.Reset()
+			continue
+		}
+		c.setState(StateRunning, nil)
+		began := time.Now()
+		err := c.runTerm(stop, lease, leaderTerm, changed)
+		switch {
+		case err == nil, open.Err() != nil, errors.Is(err, errTermRestart):
+			if open.Err() != nil && err != nil && !errors.Is(err, context.Cause(open)) {
+				c.log.Warn("term ended by shutdown before it had drained", "error", err)
+			}
+			continue
+		case !retryable(err):
+			c.fail(err)
+			c.wait(open, changed, 0)
+			pause.Reset()
+			continue
+		}
+		if time.Since(began) > c.cfg.RetryMax {
+			pause.Reset()
+		}
+		d := pause.NextBackOff()
+		c.retrying(err, d)
+		c.wait(open, changed, d)
+	}
+}
+
+// errTermRestart ends a term because the wanted run state changed or a restart
+// was asked for.
+var errTermRestart = errors.New("term ended by an operator")
+
+// runTerm runs one term and ends it in an orderly way when the wanted state changes.
+func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64, changed <-chan struct{}) error {
+	stop, end := context.WithCancelCause(stop)
+	defer end(nil)
+	hard, cut := context.WithCancelCause(lease)
+	defer cut(nil)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		for stop.Err() == nil {
+			select {
+			case <-changed:
+				changed = c.positions.Changed()
+				if c.positions.RunState() != Running {
+					end(errTermRestart)
+				}
+			case <-c.restart:
+				end(errTermRestart)
+			case <-stop.Done():
+			case <-hard.Done():
+				return
+			}
+		}
+		// An orderly end may not last for ever: the broker may be away.
+		select {
+		case <-time.After(c.cfg.DrainTimeout):
+			cut(errDrain)
+		case <-hard.Done():
+		}
+	}()
+	t := &term{Connector: c, number: leaderTerm, log: c.log}
+	err := t.run(stop, hard)
+	cut(nil)
+	<-watching
+	if cause := context.Cause(stop); errors.Is(cause, errTermRestart) && (err == nil || errors.Is(err, errTermRestart)) {
+		return errTermRestart
+	}
+	return err
+}
+
+// errDrain cuts a term whose orderly end took too long.
+var errDrain = errors.New("what had been read could not be published in time")
+
+// wait returns when the stored state changed, a restart was asked for, ctx ended,
+// or after d if that is not zero.
+func (c *Connector) wait(ctx context.Context, changed <-chan struct{}, d time.Duration) {
+	var after <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-after:
+	case <-changed:
+	case <-c.restart:
+	case <-ctx.Done():
+	}
+}

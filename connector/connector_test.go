@@ -1,0 +1,182 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start runs a connector without faults until the test ends.
+func (w *world) start(t *testing.T) *Connector {
+	t.Helper()
+	c := w.connector()
+	stop, end := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(stop, context.Background(), 1) }()
+	t.Cleanup(func() { end(); <-done })
+	return c
+}
+
+// settle lets a minute of virtual time pass.
+func settle() {
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
+func quietWorld() *world {
+	w := newWorld(3, false)
+	w.faults = 0
+	return w
+}
+
+// A row that can't be routed fails the connector, names its transaction, and
+// holds back neither the transactions before it nor the reason. An operator's
+// restart tries again from there.
+func TestRefusedRowFailsWithItsGTID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorld()
+		w.refuse = w.rows / 2
+		var gtid position.GTID
+		var before uint64
+		for _, tx := range w.binlog {
+			first := tx.Rows
+			if len(first) > 0 && first[0].After[0].(uint64) <= w.refuse {
+				gtid = tx.Mark.GTID
+				if tx.FirstRow == 0 {
+					before = first[0].After[0].(uint64) - 1
+				}
+			}
+		}
+		c := w.start(t)
+		settle()
+		s := c.Status()
+		if s.State != Failed || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.GTID != gtid || !s.LastError.Retrying.IsZero() {
+			t.Fatalf("state %s, last error %+v, want failed at %s", s.State, s.LastError, gtid)
+		}
+		w.mu.Lock()
+		got := uint64(len(w.log))
+		w.mu.Unlock()
+		if got < before || got >= w.refuse {
+			t.Fatalf("%d rows arrived, want all %d before the refused transaction and none after %d", got, before, w.refuse)
+		}
+		w.mu.Lock()
+		w.refuse = 0
+		w.mu.Unlock()
+		c.Restart()
+		settle()
+		if s := c.Status(); s.State != StateRunning || s.Phase != "streaming" || s.LastError != nil {
+			t.Fatalf("after a restart: %s %s %+v", s.State, s.Phase, s.LastError)
+		}
+		w.check(t, 3)
+		if uint64(len(w.log)) != w.rows {
+			t.Fatalf("%d records for %d rows", len(w.log), w.rows)
+		}
+	})
+}
+
+// A source that is away is waited for, for any time, visibly and without a fast loop.
+func TestAwaySourceIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorld()
+		w.away = errors.New("connection refused")
+		c := w.start(t)
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		s := c.Status()
+		if s.State != StateRunning || s.Phase != "waiting to retry" || s.LastError == nil || s.LastError.Retrying.IsZero() {
+			t.Fatalf("%s, %s, %+v", s.State, s.Phase, s.LastError)
+		}
+		if s.Terms != 0 {
+			t.Fatalf("%d terms streamed without a source", s.Terms)
+		}
+		w.mu.Lock()
+		w.away = nil
+		w.mu.Unlock()
+		settle()
+		w.check(t, 3)
+	})
+}
+
+// Paused and stopped publish nothing and say so; resuming repeats nothing.
+func TestPauseAndStop(t *testing.T) {
+	for _, want := range []RunState{Paused, Stopped} {
+		synctest.Test(t, func(t *testing.T) {
+			w := quietWorld()
+			c := w.start(t)
+			time.Sleep(2 * time.Second)
+			w.set(want)
+			settle()
+			if s := c.Status(); s.State != State(want) || s.Source != nil {
+				t.Fatalf("state %s, want %s", s.State, want)
+			}
+			w.mu.Lock()
+			n := len(w.log)
+			w.mu.Unlock()
+			settle()
+			w.mu.Lock()
+			if len(w.log) != n {
+				t.Errorf("%s, but %d records more", want, len(w.log)-n)
+			}
+			w.mu.Unlock()
+			w.set(Running)
+			settle()
+			w.check(t, 3)
+			if uint64(len(w.log)) != w.rows {
+				t.Errorf("%d records for %d rows", len(w.log), w.rows)
+			}
+		})
+	}
+}
+
+// A sink whose position does not cover the stored one has lost something: the
+// connector stops, names both, and publishes nothing.
+func TestPositionRegressionFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(3, true)
+		w.faults = 0
+		set := func(text string) position.Position {
+			s, err := position.ParseSet(position.MySQL, simServer.String()+text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return position.Position{Flavor: position.MySQL, Set: s}
+		}
+		w.sunk, w.inSink = set(":1-5"), true
+		w.stored, w.found = set(":1-9"), true
+		c := w.start(t)
+		settle()
+		s := c.Status()
+		if s.State != Failed || s.LastError.Code != "position_regression" {
+			t.Fatalf("%s %+v", s.State, s.LastError)
+		}
+		var pe *PositionError
+		if _, _, err := reconcile(w.sunk, true, w.stored, true); !errors.As(err, &pe) {
+			t.Fatal(err)
+		}
+		if len(w.log) != 0 {
+			t.Fatalf("%d records were published", len(w.log))
+		}
+	})
+}
+
+// The status of a run that streams is consistent with what is durable.
+func TestStatusFollowsTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorld()
+		c := w.start(t)
+		settle()
+		s := c.Status()
+		if s.State != StateRunning || s.Phase != "streaming" || s.Source == nil || s.Published != w.rows ||
+			s.Position.Seq != w.rows || s.Position.Set.Count() != 60 || s.QueueRecords != 0 {
+			t.Fatalf("%+v", s)
+		}
+	})
+}

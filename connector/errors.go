@@ -1,0 +1,94 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// retryable tells whether the same may work later. Errors say so themselves; one
+// that does not is retried, since an outage is more likely than a defect, and it
+// stays visible in the status meanwhile.
+func retryable(err error) bool {
+	var other interface{ Retryable() bool }
+	var read *canal.Error
+	var sent *kafka.Error
+	switch {
+	case errors.As(err, &other):
+		return other.Retryable()
+	case errors.As(err, &read):
+		return read.Retry()
+	case errors.As(err, &sent):
+		return sent.Retry
+	default:
+		return true
+	}
+}
+
+// code returns the stable word for err in status and metrics.
+func code(err error) string {
+	var other interface{ ErrCode() string }
+	var read *canal.Error
+	var sent *kafka.Error
+	var row *RowError
+	var pos *PositionError
+	switch {
+	case errors.As(err, &other):
+		return other.ErrCode()
+	case errors.As(err, &read):
+		return read.Kind.String()
+	case errors.As(err, &sent):
+		return string(sent.Code)
+	case errors.As(err, &row):
+		return "row_refused"
+	case errors.As(err, &pos):
+		return "position_regression"
+	case errors.Is(err, errDrain):
+		return "drain_timeout"
+	case errors.Is(err, ErrSuperseded):
+		return "superseded"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	default:
+		return "other"
+	}
+}
+
+// RowError is returned when a row can't be routed or serialised. It names where
+// the row is and why, never what is in it.
+type RowError struct {
+	GTID position.GTID
+	File string
+	Pos  uint64 // end of the row's transaction
+	Row  uint64 // number of the outbox row in its transaction, from 0
+	Err  error
+}
+
+func (e *RowError) Error() string {
+	where := e.GTID.String()
+	if where == "" {
+		where = fmt.Sprintf("the transaction that ends at %s:%d", e.File, e.Pos)
+	}
+	return fmt.Sprintf("routing outbox row %d of %s: %v", e.Row+1, where, e.Err)
+}
+
+func (e *RowError) Unwrap() error { return e.Err }
+
+// Retryable is false: the same row gives the same error.
+func (e *RowError) Retryable() bool { return false }
+
+// PositionError is returned when the position in Kafka does not cover the
+// replicated one: Kafka has lost a committed record (unclean election, topic
+// recreated), or this is another cluster, source or connector of the same name.
+type PositionError struct{ Sink, Stored position.Position }
+
+func (e *PositionError) Error() string {
+	return fmt.Sprintf("the position in Kafka (%s) is behind or beside the replicated one (%s): Kafka lost a committed record, or this connector name belongs to another source or cluster; choose one with 'offsets set'", e.Sink, e.Stored)
+}
+
+// Retryable is false: an operator has to choose.
+func (e *PositionError) Retryable() bool { return false }

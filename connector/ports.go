@@ -1,0 +1,100 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// Source is one open stream of committed transactions. One goroutine calls Next;
+// Status and Close may be called from others.
+type Source interface {
+	// Next blocks until at least one transaction waits and returns all that do,
+	// in commit order. The receiver owns what it gets. Any error ends the stream.
+	Next(ctx context.Context) ([]canal.Transaction, error)
+	Status() canal.Status
+	// Close ends a blocked Next and returns when the stream's goroutines are gone.
+	Close() error
+}
+
+// Sources opens streams and answers where a connector without a position begins.
+type Sources interface {
+	// Open begins right after from. It checks that the source continues there and
+	// returns a non-retryable error when it does not.
+	Open(ctx context.Context, from position.Position) (Source, error)
+	// Start returns the position at which a connector begins that has none.
+	Start(ctx context.Context) (position.Position, error)
+}
+
+// Sink makes batches durable. It is used by one goroutine, for one term.
+type Sink interface {
+	// Open fences earlier writers where the sink can, and returns the position of
+	// the last durable batch; found is false when the sink stores none, and the
+	// replicated position counts.
+	Open(ctx context.Context) (pos position.Position, found bool, err error)
+	// Commit blocks until the whole batch is durable. On an error, done is the
+	// number of leading marks whose records are all known to be durable, and the
+	// sink must not be used again except for Close.
+	Commit(ctx context.Context, b *kafka.Batch) (done int, err error)
+	// Close frees the sink within ctx. Nothing unfinished is made durable by it.
+	Close(ctx context.Context) error
+}
+
+// Sinks makes the sink of a term.
+type Sinks interface {
+	NewSink(term uint64) (Sink, error)
+	// IdleCommit is how long marks without records may wait until they are
+	// committed by themselves.
+	IdleCommit() time.Duration
+}
+
+// Encoder routes and serialises rows. It is used by one goroutine at a time.
+type Encoder interface {
+	// NewMemory returns memory for the records of one batch.
+	NewMemory() Memory
+	// Encode returns the record of row, which lives in mem until its Reset; ok is
+	// false when the row is dropped by a rule that the encoder counts.
+	Encode(mem Memory, row *schema.Row) (rec kafka.Record, ok bool, err error)
+}
+
+// Memory holds the bytes of many records, for one goroutine at a time.
+type Memory interface {
+	// Size is the number of bytes held.
+	Size() int
+	// Reset gives up all records made in it and keeps the memory for the next.
+	Reset()
+}
+
+// Positions is the replicated store of this connector's state.
+type Positions interface {
+	// Position returns the stored position; found is false when there is none.
+	Position() (pos position.Position, found bool)
+	// SavePosition stores pos, which it must not keep a reference to after it
+	// returned. An error that wraps ErrSuperseded ends the term; a non-retryable
+	// one fails the connector; after any other, the next save may succeed.
+	SavePosition(ctx context.Context, term uint64, pos position.Position) error
+	// RunState is what an operator wants of the connector.
+	RunState() RunState
+	// Changed is closed when the stored state has changed since this call.
+	Changed() <-chan struct{}
+}
+
+// ErrSuperseded is wrapped by an error of SavePosition when the store refuses
+// because another node or an operator has taken over in the meantime.
+var ErrSuperseded = errors.New("another run has taken over")
+
+// RunState is what an operator wants.
+type RunState string
+
+// The run states. Paused and Stopped both publish nothing; a stopped connector's
+// position may be changed.
+const (
+	Running RunState = "running"
+	Paused  RunState = "paused"
+	Stopped RunState = "stopped"
+)

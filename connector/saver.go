@@ -1,0 +1,147 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// saver owns the committed position of a term and brings it to the replicated
+// store: at most once per interval while it moves, after a short quiet when it
+// stands still, and once more at the end. The position is cloned only when it is
+// saved, so neither the store's latency nor the size of the set holds up
+// publishing.
+type saver struct {
+	positions Positions
+	term      uint64
+	every     time.Duration // between saves while the position moves
+	quiet     time.Duration // without movement before a save
+	timeout   time.Duration // of one save
+	metrics   *metrics
+	log       *slog.Logger
+
+	mu       sync.Mutex
+	position position.Position
+	dirty    bool
+	moved    time.Time
+
+	wake     chan struct{}
+	finished chan struct{}
+}
+
+// newSaver returns a saver that stands at from, which it saves too: when the sink
+// was ahead of the store, the store catches up even if nothing more is published.
+func newSaver(p Positions, number uint64, from position.Position, cfg Config, m *metrics, log *slog.Logger) *saver {
+	s := &saver{
+		positions: p, term: number, position: from.Clone(), metrics: m, log: log,
+		every: cfg.SaveEvery, quiet: cfg.SaveQuiet, timeout: cfg.SaveTimeout,
+		dirty: true, moved: time.Now(), wake: make(chan struct{}, 1), finished: make(chan struct{}),
+	}
+	signal(s.wake)
+	return s
+}
+
+// advance changes the position under the lock.
+func (s *saver) advance(change func(*position.Position)) {
+	s.mu.Lock()
+	change(&s.position)
+	s.dirty, s.moved = true, time.Now()
+	s.mu.Unlock()
+	signal(s.wake)
+}
+
+// current returns a copy of the committed position.
+func (s *saver) current() position.Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.position.Clone()
+}
+
+// finish lets run save what is left and return.
+func (s *saver) finish() { close(s.finished) }
+
+// run saves until finish or until ctx ends. A save that fails but may succeed
+// later is tried again: in the meantime only a crash would repeat more. A refusal
+// (this node is no longer the one to save) ends the term.
+func (s *saver) run(ctx context.Context) error {
+	next := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.finished:
+			return s.save(ctx)
+		case <-s.wake:
+		}
+		if !s.wait(ctx, next) {
+			continue // finished or cancelled: the select above handles it
+		}
+		if err := s.save(ctx); err != nil {
+			if errors.Is(err, ErrSuperseded) || !retryable(err) {
+				return err
+			}
+			s.log.Warn("position not saved, trying again", "error", err)
+			signal(s.wake)
+		}
+		next = time.Now().Add(s.every)
+	}
+}
+
+// wait returns true when it is time to save: next has come, or the position has
+// stood still for the quiet time, but not sooner than that after the last save.
+func (s *saver) wait(ctx context.Context, next time.Time) bool {
+	earliest := next.Add(s.quiet - s.every)
+	for {
+		s.mu.Lock()
+		due := s.moved.Add(s.quiet)
+		s.mu.Unlock()
+		if due.Before(earliest) {
+			due = earliest
+		}
+		if next.Before(due) {
+			due = next
+		}
+		d := time.Until(due)
+		if d <= 0 {
+			return true
+		}
+		timer := time.NewTimer(d)
+		select {
+		case <-timer.C:
+		case <-s.finished:
+			timer.Stop()
+			return false
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+	}
+}
+
+func (s *saver) save(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.dirty {
+		s.mu.Unlock()
+		return nil
+	}
+	p := s.position.Clone()
+	s.dirty = false
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	started := time.Now()
+	err := s.positions.SavePosition(ctx, s.term, p)
+	s.metrics.offsetCommit(err, time.Since(started))
+	if err != nil {
+		s.mu.Lock()
+		s.dirty = true
+		s.mu.Unlock()
+		return fmt.Errorf("saving the position: %w", err)
+	}
+	return nil
+}

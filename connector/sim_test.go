@@ -1,0 +1,376 @@
+package connector
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// world is a whole connector with everything around it scripted from one seed: a
+// binlog, a source that breaks, a sink that breaks, a store that breaks, crashes,
+// pauses and orderly stops, all in virtual time.
+type world struct {
+	exactlyOnce bool
+	rows        uint64 // ids 1..rows were inserted
+	binlog      []canal.Transaction
+
+	mu     sync.Mutex
+	rnd    *rand.Rand
+	faults float64 // chance of a fault at each opportunity
+	refuse uint64  // id of a row that can't be encoded; 0 for none
+	away   error   // what opening the source answers while it is set
+
+	// What is durable.
+	log    []uint64
+	sunk   position.Position
+	inSink bool
+	stored position.Position
+	found  bool
+	want   RunState
+	change chan struct{}
+}
+
+var simServer = uuid.MustParse("3e11fa47-71ca-11e1-9e33-c80aa9429562")
+
+func newWorld(seed uint64, exactlyOnce bool) *world {
+	w := &world{exactlyOnce: exactlyOnce, rnd: rand.New(rand.NewPCG(seed, 7)), faults: .12, want: Running, change: make(chan struct{})}
+	for n := uint64(1); n <= 60; n++ {
+		g := position.GTID{SID: simServer, Seq: n}
+		tx := canal.Transaction{Mark: position.Mark{GTID: g, First: n, File: "b.000001", Pos: n * 100}, Final: true}
+		rows := 0
+		if w.rnd.IntN(3) > 0 {
+			rows = 1 + w.rnd.IntN(6)
+		}
+		for range rows {
+			w.rows++
+			tx.Rows = append(tx.Rows, schema.Row{Op: schema.Insert, After: []any{w.rows}})
+		}
+		// Every tenth large one comes in parts.
+		if rows > 2 && w.rnd.IntN(10) == 0 {
+			part := tx
+			part.Rows, part.Final = tx.Rows[:2], false
+			rest := tx
+			rest.Rows, rest.FirstRow = tx.Rows[2:], 2
+			w.binlog = append(w.binlog, part, rest)
+			continue
+		}
+		w.binlog = append(w.binlog, tx)
+	}
+	return w
+}
+
+var errSim = errors.New("scripted fault")
+
+// chance rolls the dice and lets some virtual time pass.
+func (w *world) chance() bool {
+	w.mu.Lock()
+	pause := time.Duration(w.rnd.IntN(400)) * time.Millisecond
+	hit := w.rnd.Float64() < w.faults
+	w.mu.Unlock()
+	time.Sleep(pause)
+	return hit
+}
+
+func (w *world) intn(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rnd.IntN(n)
+}
+
+// --- source
+
+type simSource struct {
+	w    *world
+	rest []canal.Transaction
+}
+
+func (w *world) Open(_ context.Context, from position.Position) (Source, error) {
+	if w.chance() {
+		return nil, errSim
+	}
+	w.mu.Lock()
+	away := w.away
+	w.mu.Unlock()
+	if away != nil {
+		return nil, away
+	}
+	s := &simSource{w: w}
+	for _, tx := range w.binlog {
+		if !from.Set.Has(tx.Mark.GTID) {
+			s.rest = append(s.rest, tx)
+		}
+	}
+	return s, nil
+}
+
+func (w *world) Start(context.Context) (position.Position, error) {
+	if w.chance() {
+		return position.Position{}, errSim
+	}
+	return position.Position{Flavor: position.MySQL, Set: position.NewSet(position.MySQL)}, nil
+}
+
+func (s *simSource) Next(ctx context.Context) ([]canal.Transaction, error) {
+	if s.w.chance() {
+		return nil, errSim
+	}
+	if len(s.rest) == 0 {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	n := min(len(s.rest), 1+s.w.intn(8))
+	out := s.rest[:n]
+	s.rest = s.rest[n:]
+	return out, nil
+}
+
+func (s *simSource) Status() canal.Status { return canal.Status{} }
+func (s *simSource) Close() error         { return nil }
+
+// --- sink
+
+type simSink struct {
+	w      *world
+	opened bool
+	dead   bool
+}
+
+func (w *world) NewSink(uint64) (Sink, error)  { return &simSink{w: w}, nil }
+func (w *world) IdleCommit() time.Duration     { return time.Second }
+func (s *simSink) Close(context.Context) error { s.dead = true; return nil }
+
+func (s *simSink) Open(context.Context) (position.Position, bool, error) {
+	if s.w.chance() {
+		return position.Position{}, false, errSim
+	}
+	s.opened = true
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return s.w.sunk.Clone(), s.w.exactlyOnce && s.w.inSink, nil
+}
+
+func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
+	if s.dead || !s.opened {
+		return 0, errors.New("a sink was used after an error or before it was opened")
+	}
+	broken := s.w.chance()
+	if ctx.Err() != nil {
+		s.dead = true
+		return 0, context.Cause(ctx)
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	acked := len(b.Records)
+	if broken {
+		s.dead = true
+		acked = s.w.rnd.IntN(len(b.Records) + 1)
+		if s.w.exactlyOnce && s.w.rnd.IntN(2) == 0 {
+			return 0, errSim // aborted
+		}
+	}
+	if s.w.exactlyOnce {
+		acked = len(b.Records) // committed, perhaps without an answer
+		s.w.sunk, s.w.inSink = b.Position.Clone(), true
+	}
+	for _, r := range b.Records[:acked] {
+		s.w.log = append(s.w.log, binary.BigEndian.Uint64(r.Key))
+	}
+	if !broken {
+		return len(b.Marks), nil
+	}
+	done := len(b.Marks)
+	if acked < len(b.Records) {
+		done = min(done, b.Records[acked].Mark)
+	}
+	if s.w.exactlyOnce {
+		done = 0
+	}
+	return done, errSim
+}
+
+// --- encoder and store
+
+// simMemory is fresh for every record, so that reuse before its time shows.
+type simMemory struct{ held [][]byte }
+
+func (m *simMemory) Size() int { return 8 * len(m.held) }
+
+func (m *simMemory) Reset() {
+	for _, b := range m.held {
+		clear(b)
+	}
+	m.held = nil
+}
+
+func (w *world) NewMemory() Memory { return &simMemory{} }
+
+func (w *world) Encode(mem Memory, row *schema.Row) (kafka.Record, bool, error) {
+	w.mu.Lock()
+	refuse := w.refuse
+	w.mu.Unlock()
+	if row.After[0] == refuse {
+		return kafka.Record{}, false, errors.New("no such topic")
+	}
+	key := binary.BigEndian.AppendUint64(nil, row.After[0].(uint64))
+	m := mem.(*simMemory)
+	m.held = append(m.held, key)
+	return kafka.Record{Topic: "t", Partition: -1, Key: key}, true, nil
+}
+
+func (w *world) Position() (position.Position, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stored.Clone(), w.found
+}
+
+func (w *world) SavePosition(ctx context.Context, _ uint64, p position.Position) error {
+	if w.chance() {
+		return errSim
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !p.Covers(w.stored) {
+		return fmt.Errorf("stored position went back from %s to %s", w.stored, p)
+	}
+	w.stored, w.found = p.Clone(), true
+	return nil
+}
+
+func (w *world) RunState() RunState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.want
+}
+
+func (w *world) Changed() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.change
+}
+
+func (w *world) set(s RunState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.want = s
+	close(w.change)
+	w.change = make(chan struct{})
+}
+
+// --- the run
+
+func (w *world) connector() *Connector {
+	cfg := DefaultConfig()
+	cfg.Name = "sim"
+	cfg.Limits = Limits{Rows: 7, Bytes: 1 << 20}
+	return New(cfg, w, w, w, w, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+}
+
+// life starts a connector, lets it work for a while, and ends it by a crash or in
+// an orderly way, with a pause in between now and then.
+func (w *world) life(c *Connector, work time.Duration, crash bool) {
+	stop, end := context.WithCancel(context.Background())
+	lease, cut := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(stop, lease, 1) }()
+	time.Sleep(work / 2)
+	switch w.intn(4) {
+	case 0:
+		w.set(Paused)
+		time.Sleep(time.Second)
+		w.set(Running)
+	case 1:
+		c.Restart()
+	}
+	time.Sleep(work / 2)
+	if crash {
+		cut()
+	}
+	end()
+	<-done
+	cut()
+}
+
+func (w *world) check(t *testing.T, seed uint64) {
+	t.Helper()
+	high := uint64(0)
+	for i, id := range w.log {
+		if id > high+1 {
+			t.Fatalf("seed %d: a gap: %d after %d (record %d of %v)", seed, id, high, i, w.log)
+		}
+		if w.exactlyOnce && id != high+1 {
+			t.Fatalf("seed %d: %d twice (record %d of %v)", seed, id, i, w.log)
+		}
+		if id <= high && i > 0 && id > w.log[i-1]+1 {
+			t.Fatalf("seed %d: a gap inside a repeat: %d after %d in %v", seed, id, w.log[i-1], w.log)
+		}
+		high = max(high, id)
+	}
+	if high != w.rows {
+		t.Fatalf("seed %d: %d of %d rows arrived", seed, high, w.rows)
+	}
+}
+
+func testSchedules(t *testing.T, exactlyOnce bool) {
+	const seeds = 1500
+	for seed := range uint64(seeds) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(seed, exactlyOnce)
+			for range 4 {
+				w.life(w.connector(), time.Duration(1+w.intn(20))*time.Second, w.intn(2) == 0)
+			}
+			w.faults = 0
+			c := w.connector()
+			w.life(c, 60*time.Second, false)
+			w.check(t, seed)
+			if p, _ := w.Position(); p.Set.Count() != 60 {
+				t.Fatalf("seed %d: after an orderly end the stored position is %s", seed, p)
+			}
+			if s := c.Status(); s.State != Unassigned || s.Source != nil {
+				t.Fatalf("seed %d: after the end the state is %s", seed, s.State)
+			}
+		})
+	}
+}
+
+// Over scripted faults of all parts, a stream per partition only ever rewinds:
+// nothing is lost and there is never a gap.
+func TestAtLeastOnceSchedules(t *testing.T) { testSchedules(t, false) }
+
+// With a sink that commits rows and position together, each row comes once.
+func TestExactlyOnceSchedules(t *testing.T) { testSchedules(t, true) }
+
+// Without faults an orderly end repeats nothing, whatever the delivery (B083).
+func TestB083NoRepeatAfterAnOrderlyEnd(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(seed, false)
+			w.faults = 0
+			for range 5 {
+				w.life(w.connector(), time.Duration(1+w.intn(6))*time.Second, false)
+			}
+			w.life(w.connector(), time.Minute, false)
+			w.check(t, seed)
+			if uint64(len(w.log)) != w.rows {
+				t.Fatalf("seed %d: %d records for %d rows", seed, len(w.log), w.rows)
+			}
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package connector
+
+import (
+	"errors"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// State is what a connector does on this node.
+type State string
+
+// The states of a connector. Unassigned means that another node runs it.
+const (
+	Unassigned   State = "unassigned"
+	StateRunning State = "running"
+	StatePaused  State = State(Paused)
+	StateStopped State = State(Stopped)
+	Failed       State = "failed"
+)
+
+// LastError is why the last term ended.
+type LastError struct {
+	Code    string
+	Message string
+	GTID    position.GTID
+	At      time.Time
+	// Retrying is the time of the next attempt; zero when an operator must act.
+	Retrying time.Time
+}
+
+// Status is a copy of what is known about a connector at one moment.
+type Status struct {
+	Name  string
+	State State
+	// Phase is what a running connector is at: "opening sink", "finding the start",
+	// "opening source", "streaming", "waiting to retry".
+	Phase string
+	Since time.Time
+	// LastError stays until the next term streams.
+	LastError *LastError
+	// Position is the last one made durable; Saved is false before the first.
+	Position position.Position
+	// Source is the open stream's state; nil when none is open.
+	Source *canal.Status
+	// Published and Terms count since the process started.
+	Published uint64
+	Terms     uint64
+	// QueueRecords and QueueBytes wait for the sink.
+	QueueRecords, QueueBytes int
+}
+
+// streamState is what Status needs of a streaming term.
+type streamState struct {
+	source Source
+	pipe   *pipe
+	saver  *saver
+}
+
+// Status returns a copy; it never waits for the network.
+func (c *Connector) Status() Status {
+	c.mu.Lock()
+	s, stream := c.status, c.stream
+	c.mu.Unlock()
+	if stream == nil {
+		if p, ok := c.positions.Position(); ok {
+			s.Position = p
+		}
+		return s
+	}
+	src := stream.source.Status()
+	s.Source = &src
+	s.Position = stream.saver.current()
+	s.QueueRecords, s.QueueBytes = stream.pipe.waiting()
+	return s
+}
+
+func (c *Connector) setState(s State, last *LastError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status.State != s {
+		c.status.State, c.status.Since = s, time.Now()
+		c.log.Info("connector state", "state", string(s))
+	}
+	if last != nil {
+		c.status.LastError = last
+	}
+	if s != StateRunning {
+		c.status.Phase = ""
+	}
+}
+
+func (c *Connector) setPhase(phase string) {
+	c.mu.Lock()
+	c.status.Phase = phase
+	c.mu.Unlock()
+}
+
+// fail enters the failed state, which only an operator or a new leader ends.
+func (c *Connector) fail(err error) {
+	c.metrics.termEnded(err)
+	c.log.Error("connector failed", "code", code(err), "error", err)
+	c.setState(Failed, c.lastError(err, time.Time{}))
+}
+
+func (c *Connector) retrying(err error, pause time.Duration) {
+	c.metrics.termEnded(err)
+	c.log.Warn("term ended, trying again", "code", code(err), "error", err, "pause", pause)
+	c.setState(StateRunning, c.lastError(err, time.Now().Add(pause)))
+	c.setPhase("waiting to retry")
+}
+
+func (c *Connector) lastError(err error, next time.Time) *LastError {
+	e := &LastError{Code: code(err), Message: err.Error(), At: time.Now(), Retrying: next}
+	var row *RowError
+	var read *canal.Error
+	switch {
+	case errors.As(err, &row):
+		e.GTID = row.GTID
+	case errors.As(err, &read):
+		e.GTID = read.GTID
+	}
+	return e
+}
+
+// streaming notes that a term has its sink and source open.
+func (t *term) streaming(source Source, from position.Position) {
+	t.pipe = newPipe(t.cfg.Limits, t.encoder)
+	t.saver = newSaver(t.positions, t.number, from, t.cfg, t.metrics, t.log)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stream = &streamState{source: source, pipe: t.pipe, saver: t.saver}
+	t.status.Phase, t.status.LastError = "streaming", nil
+	t.status.Terms++
+	t.log.Info("streaming", "position", from.String(), "term", t.number)
+}
+
+func (t *term) streamEnded() {
+	t.mu.Lock()
+	t.stream = nil
+	t.mu.Unlock()
+}
+
+// published notes that the records of the batch's first done marks are durable.
+func (t *term) published(b *batch, done int, started time.Time) {
+	t.metrics.commitSeconds.Observe(time.Since(started).Seconds())
+	now := time.Now()
+	var records uint64
+	seen := -1
+	for i := range b.Records {
+		m := b.Records[i].Mark
+		if m >= done && done < len(b.Marks) {
+			break
+		}
+		records++
+		// One observation a transaction: its rows became durable together.
+		if m != seen && m < len(b.Marks) && !b.Marks[m].Committed.IsZero() {
+			t.metrics.latency.Observe(max(0, now.Sub(b.Marks[m].Committed).Seconds()))
+			seen = m
+		}
+	}
+	t.mu.Lock()
+	t.status.Published += records
+	t.mu.Unlock()
+}

@@ -1,0 +1,211 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// term is one attempt to work: it lives until its contexts end or anything fails,
+// and nothing in it is repaired.
+type term struct {
+	*Connector
+	number uint64
+	log    *slog.Logger
+	pipe   *pipe
+	saver  *saver
+
+	// next is where the connector will be after the batch in hand, owned by the
+	// publishing goroutine; where it is for certain is the saver's. Each has its
+	// own set, so that neither is cloned for a batch.
+	next position.Position
+}
+
+// run does one term. It returns nil when stop ended and all that had been read
+// was published and saved. lease ends everything at once.
+func (t *term) run(stop, lease context.Context) (err error) {
+	t.setPhase("opening sink")
+	sink, err := t.sinks.NewSink(t.number)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(lease), t.cfg.CloseTimeout)
+		defer cancel()
+		if e := sink.Close(ctx); e != nil {
+			t.log.Warn("closing the sink", "error", e)
+		}
+	}()
+	open, cancel := either(stop, lease)
+	defer cancel()
+	from, err := t.openAt(open, sink)
+	if err != nil {
+		return err
+	}
+	t.setPhase("opening source")
+	source, err := t.sources.Open(open, from.Clone())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := source.Close(); e != nil {
+			t.log.Warn("closing the source", "error", e)
+		}
+	}()
+	t.streaming(source, from)
+	defer t.streamEnded()
+
+	t.next = from.Clone()
+	g, ctx := errgroup.WithContext(lease)
+	g.Go(func() error { return t.saver.run(lease) })
+	g.Go(func() error { return t.read(ctx, stop, source, from) })
+	g.Go(func() error {
+		defer t.saver.finish()
+		return t.publish(ctx, sink)
+	})
+	return g.Wait()
+}
+
+// openAt opens the sink and decides where to begin: at what the sink has made
+// durable, else at the replicated position, else at the configured start, which
+// is stored before the first row is read.
+func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error) {
+	sunk, inSink, err := sink.Open(ctx)
+	if err != nil {
+		return position.Position{}, err
+	}
+	stored, inStore := t.positions.Position()
+	if from, ok, err := reconcile(sunk, inSink, stored, inStore); err != nil || ok {
+		return from, err
+	}
+	t.setPhase("finding the start")
+	from, err := t.sources.Start(ctx)
+	if err != nil {
+		return position.Position{}, err
+	}
+	t.log.Info("starting for the first time", "position", from.String())
+	if err := t.positions.SavePosition(ctx, t.number, from.Clone()); err != nil {
+		return position.Position{}, fmt.Errorf("storing the first position: %w", err)
+	}
+	return from, nil
+}
+
+// reconcile compares what the sink has made durable with the replicated position.
+// ok is false when there is neither.
+func reconcile(sunk position.Position, inSink bool, stored position.Position, inStore bool) (from position.Position, ok bool, err error) {
+	switch {
+	case inSink && inStore && !sunk.Covers(stored):
+		return from, false, &PositionError{Sink: sunk, Stored: stored}
+	case inSink:
+		return sunk, true, nil
+	default:
+		return stored, inStore, nil
+	}
+}
+
+// read moves transactions from the source into the pipe until stop ends or
+// anything fails; what was read before the end is still published.
+func (t *term) read(ctx, stop context.Context, source Source, from position.Position) error {
+	reading, cancel := either(stop, ctx)
+	defer cancel()
+	err := t.readAll(reading, source, from)
+	if stop.Err() != nil {
+		err = nil // an orderly end, whatever the source said about being cut
+	}
+	t.pipe.close(err)
+	return nil // the publisher returns the cause, after it has drained
+}
+
+func (t *term) readAll(ctx context.Context, source Source, from position.Position) error {
+	resume := from.Partial
+	for {
+		txs, err := source.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range txs {
+			var skip uint64
+			if resume != nil {
+				// Without GTIDs the first transaction after the position is the one.
+				if resume.GTID == txs[i].Mark.GTID || resume.GTID.IsZero() {
+					skip = resume.Rows
+				}
+				if txs[i].Final && skip > 0 {
+					resume = nil
+				}
+			}
+			if err := t.pipe.add(ctx, &txs[i], skip); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// publish commits batch after batch until the pipe is closed and drained.
+func (t *term) publish(ctx context.Context, sink Sink) error {
+	tick := time.NewTicker(t.sinks.IdleCommit())
+	defer tick.Stop()
+	for {
+		b, done, err := t.pipe.take(ctx, tick.C)
+		if err != nil || done {
+			return err
+		}
+		if b == nil {
+			continue
+		}
+		if err := t.commit(ctx, sink, b); err != nil {
+			return err
+		}
+		t.pipe.put(b)
+	}
+}
+
+func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
+	for _, m := range b.Marks {
+		t.next.Advance(m)
+	}
+	t.next.Seq += uint64(len(b.Records))
+	if b.partial != nil {
+		t.next.Partial = b.partial
+	}
+	b.Position = t.next
+	started := time.Now()
+	done, err := sink.Commit(ctx, &b.Batch)
+	if err == nil {
+		done = len(b.Marks)
+	}
+	if done == 0 && err != nil {
+		return err
+	}
+	records := len(b.Records)
+	for err != nil && records > 0 && b.Records[records-1].Mark >= done {
+		records--
+	}
+	t.saver.advance(func(p *position.Position) {
+		for _, m := range b.Marks[:done] {
+			p.Advance(m)
+		}
+		p.Seq += uint64(records)
+		if err == nil && b.partial != nil {
+			p.Partial = b.partial
+		}
+	})
+	t.published(b, done, started)
+	return err
+}
+
+// either returns a context that ends with the first of two. Values and the cause
+// come from hard when both ended.
+func either(soft, hard context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(hard)
+	stop := context.AfterFunc(soft, func() { cancel(context.Cause(soft)) })
+	return ctx, func() { stop(); cancel(context.Canceled) }
+}
+
+var _ Source = (*canal.Stream)(nil)
