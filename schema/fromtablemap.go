@@ -140,8 +140,11 @@ func (m *TableMap) Ambiguous() bool {
 	if !m.MariaDB {
 		return false
 	}
+	if m.validate() != nil {
+		return true
+	}
 	cols, err := m.columns()
-	if err != nil || len(m.Metas) != len(cols) {
+	if err != nil {
 		return true
 	}
 	for i, w := range cols {
