@@ -53,10 +53,9 @@ func (b *statement) begin(t *history.Txn, partitions []int32) {
 	for _, p := range partitions {
 		b.add("UPDATE counters SET n = LAST_INSERT_ID(n + 1) WHERE p = ")
 		b.number(uint64(p))
-		b.add(";")
-		if len(partitions) > 1 {
-			b.add("SET ", variable(p), " = LAST_INSERT_ID();")
-		}
+		// A variable, since inserting into a table with AUTO_INCREMENT changes
+		// LAST_INSERT_ID().
+		b.add(";SET ", variable(p), " = LAST_INSERT_ID();")
 	}
 	b.add("INSERT INTO ledger VALUES ")
 	for i, p := range partitions {
@@ -67,23 +66,16 @@ func (b *statement) begin(t *history.Txn, partitions []int32) {
 		b.number(t.ID)
 		b.add(",")
 		b.number(uint64(p))
-		b.add(",", sequence(p, partitions), ")")
+		b.add(",", variable(p), ")")
 	}
 	b.add(";")
 }
 
+// variable holds the transaction's sequence number in partition p.
 func variable(p int32) string { return "@seq" + strconv.Itoa(int(p)) }
 
-// sequence is the SQL for the transaction's sequence number in partition p.
-func sequence(p int32, partitions []int32) string {
-	if len(partitions) == 1 {
-		return "LAST_INSERT_ID()"
-	}
-	return variable(p)
-}
-
 // rows inserts the rows from up to and including to of t.
-func (b *statement) rows(t *history.Txn, partitions []int32, from, to uint32) {
+func (b *statement) rows(t *history.Txn, from, to uint32) {
 	if from > to {
 		return
 	}
@@ -92,7 +84,7 @@ func (b *statement) rows(t *history.Txn, partitions []int32, from, to uint32) {
 		if n > from {
 			b.add(",")
 		}
-		b.row(t, n, sequence(b.options.partition(t.KeyOf(n)), partitions))
+		b.row(t, n, variable(b.options.partition(t.KeyOf(n))))
 	}
 	b.add(";")
 }
@@ -120,13 +112,13 @@ func (b *statement) transaction(t *history.Txn, k kind) {
 		b.add("INSERT INTO orders (customer, total) VALUES ('somebody', 12.50);")
 	}
 	if t.UndoneFrom == 0 {
-		b.rows(t, partitions, 1, t.Rows)
+		b.rows(t, 1, t.Rows)
 	} else {
-		b.rows(t, partitions, 1, t.UndoneFrom-1)
+		b.rows(t, 1, t.UndoneFrom-1)
 		b.add("SAVEPOINT here;")
-		b.rows(t, partitions, t.UndoneFrom, t.UndoneTo)
+		b.rows(t, t.UndoneFrom, t.UndoneTo)
 		b.add("ROLLBACK TO SAVEPOINT here;")
-		b.rows(t, partitions, t.UndoneTo+1, t.Rows)
+		b.rows(t, t.UndoneTo+1, t.Rows)
 	}
 	if k.tidy {
 		for n := uint32(1); n <= t.Rows; n++ {

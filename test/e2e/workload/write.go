@@ -116,10 +116,9 @@ func (s *Shop) WriteOne(ctx context.Context, rows, size, keys int) error {
 	defer w.disconnect()
 	const packet = 4 << 20
 	each := uint32(max(1, packet/(size+300)))
-	partitions := s.options.partitions(t)
-	w.sql.begin(t, partitions)
+	w.sql.begin(t, s.options.partitions(t))
 	for from := uint32(1); from <= t.Rows; from += each {
-		w.sql.rows(t, partitions, from, min(t.Rows, from+each-1))
+		w.sql.rows(t, from, min(t.Rows, from+each-1))
 		if err := w.send(); err != nil {
 			return fmt.Errorf("writing a transaction of %d rows: %w", rows, err)
 		}
