@@ -28,6 +28,7 @@ type delivery struct {
 func deliveries() []delivery {
 	return []delivery{
 		{"at_least_once", func(p *kafka.Publisher) sink { return p.AtLeastOnce() }, true},
+		{"exactly_once", func(p *kafka.Publisher) sink { return p.ExactlyOnce(1) }, false},
 	}
 }
 

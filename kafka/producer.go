@@ -211,10 +211,7 @@ func (p *producer) headers(o *outgoing, r *Record) []sarama.RecordHeader {
 // publish returned with err.
 func (p *producer) cause(f *flight, sent int, err error) error {
 	if !errors.Is(err, errRecordFailed) {
-		if errors.Is(err, errDelivery) {
-			return newError(Timeout, errDelivery.Error(), nil)
-		}
-		return err // the context's
+		return deliveryError(err)
 	}
 	_, first := f.result()
 	if followsAnother(first.err) {
@@ -224,6 +221,14 @@ func (p *producer) cause(f *flight, sent int, err error) error {
 	e := classify("publishing", first.err)
 	e.Topic, e.Partition, e.Mark = first.topic, first.partition, first.mark
 	return p.blame(e)
+}
+
+// deliveryError gives the delivery timeout its code and leaves other errors alone.
+func deliveryError(err error) error {
+	if errors.Is(err, errDelivery) {
+		return newError(Timeout, errDelivery.Error(), nil)
+	}
+	return err
 }
 
 // blame tells a batch that is too large from a record that is, and takes the

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/IBM/sarama"
@@ -38,14 +39,22 @@ func (p *Publisher) AtLeastOnce() *AtLeastOnce {
 	return &AtLeastOnce{pub: p}
 }
 
-// hooks count what sarama repeats.
-func (p *Publisher) hooks() hooks {
-	return hooks{produceRetry: p.metrics.retries.Inc, transactionRetry: func() {}}
+// hooks count what sarama repeats. transaction may be nil.
+func (p *Publisher) hooks(transaction *atomic.Int64) hooks {
+	return hooks{
+		produceRetry: p.metrics.retries.Inc,
+		transactionRetry: func() {
+			if transaction != nil {
+				transaction.Add(1)
+			}
+		},
+	}
 }
 
 // reach finds a broker that answers and returns its address. sarama would ask one
-// seed over and over for a producer id, even a dead one.
-func reach(sc *sarama.Config, brokers []string) (string, error) {
+// seed over and over for a producer id, even a dead one. check looks at the
+// connected broker.
+func reach(sc *sarama.Config, brokers []string, check func(*sarama.Broker) error) (string, error) {
 	seeds := slices.Clone(brokers)
 	rand.Shuffle(len(seeds), func(i, j int) { seeds[i], seeds[j] = seeds[j], seeds[i] })
 	var last error
@@ -55,6 +64,9 @@ func reach(sc *sarama.Config, brokers []string) (string, error) {
 			return "", newError(Unsupported, "checking the Kafka client's settings", err)
 		}
 		ok, err := b.Connected()
+		if ok && err == nil {
+			err = check(b)
+		}
 		_ = b.Close() // the answer is known
 		if ok && err == nil {
 			return addr, nil
@@ -66,13 +78,17 @@ func reach(sc *sarama.Config, brokers []string) (string, error) {
 
 // connect makes a producer that has found a living broker but sent nothing yet.
 func (p *Publisher) connect(ctx context.Context, transactionalID string, h hooks) (*producer, error) {
+	check := func(*sarama.Broker) error { return nil }
+	if transactionalID != "" {
+		check = supportsExactlyOnce
+	}
 	d := newDialer(&p.cfg, transactionalID == "")
 	sc, err := saramaConfig(ctx, &p.cfg, transactionalID, d, h)
 	if err != nil {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, d.stop)()
-	seed, err := reach(sc, p.cfg.Brokers)
+	seed, err := reach(sc, p.cfg.Brokers, check)
 	if err != nil {
 		d.stop()
 		if ctx.Err() != nil {

@@ -56,7 +56,7 @@ func saramaConfig(ctx context.Context, cfg *Config, transactionalID string, d *d
 	// Our dialer speaks TLS itself, so sarama sees plain connections.
 	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, d
 
-	c.Metadata.Full, c.Metadata.AllowAutoTopicCreation = false, cfg.Topics.AutoCreate
+	c.Metadata.Full, c.Metadata.AllowAutoTopicCreation = false, false // see topics.autoCreate
 	c.Metadata.Retry.Max, c.Metadata.Retry.Backoff = metadataRetries, metadataBackoff
 
 	p := &c.Producer

@@ -13,6 +13,7 @@ import (
 
 const (
 	maxMessageBytesKey = "max.message.bytes"
+	cleanupPolicyKey   = "cleanup.policy"
 	// createWait is how long a topic may take to be known to all after it was
 	// created.
 	createWait = 5 * time.Second
@@ -137,6 +138,9 @@ func (t *topics) find(ctx context.Context, topic string) error {
 			return err
 		}
 	case t.cfg.Topics.AutoCreate:
+		if err := t.autoCreate(topic); err != nil {
+			return err
+		}
 	default:
 		return newError(TopicMissing, "waiting for the topic to exist: create it, or let the connector create topics", nil)
 	}
@@ -161,6 +165,20 @@ func (t *topics) await(ctx context.Context, topic string) error {
 		case <-time.After(createPoll):
 		}
 	}
+}
+
+// autoCreate asks for the topic in the way that lets the broker create it. The
+// client's own look-ups never do, or the position topic would come to be with the
+// brokers' defaults.
+func (t *topics) autoCreate(topic string) error {
+	b := t.client.LeastLoadedBroker()
+	if b == nil {
+		return sarama.ErrOutOfBrokers
+	}
+	req := sarama.NewMetadataRequest(t.client.Config().Version, []string{topic})
+	req.AllowAutoTopicCreation = true
+	_, err := b.GetMetadata(req)
+	return err
 }
 
 // create makes a topic as configured. Another node or a person may be faster.
@@ -205,20 +223,29 @@ func (t *topics) learnLimit(topic string) {
 }
 
 func topicLimit(client sarama.Client, topic string) (int, error) {
+	settings, err := topicSettings(client, topic, maxMessageBytesKey)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(settings[maxMessageBytesKey])
+}
+
+// topicSettings asks for some of a topic's settings. Those that the broker does
+// not tell are missing.
+func topicSettings(client sarama.Client, topic string, names ...string) (map[string]string, error) {
 	admin, err := sarama.NewClusterAdminFromClient(client)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	entries, err := admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{maxMessageBytesKey}})
+	entries, err := admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: names})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	settings := make(map[string]string, len(entries))
 	for _, e := range entries {
-		if e.Name == maxMessageBytesKey {
-			return strconv.Atoi(e.Value)
-		}
+		settings[e.Name] = e.Value
 	}
-	return 0, errors.New("the broker does not tell " + maxMessageBytesKey)
+	return settings, nil
 }
 
 // rejected takes note that the topic refused a batch as too large. w is what was

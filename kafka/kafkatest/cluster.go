@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -14,6 +15,9 @@ type Cluster struct {
 	*kfake.Cluster
 	Network *Network
 	t       testing.TB
+
+	mu     sync.Mutex
+	faults []*kfake.FaultHandle
 }
 
 // Start starts a cluster of one broker, which ends with the test. Options are
@@ -85,4 +89,23 @@ func (c *Cluster) read(topic string, committed bool) []Record {
 		c.t.Fatalf("reading topic %s: %v", topic, err)
 	}
 	return recs
+}
+
+// ClearFaults removes all faults that are set, but not kfake's controls.
+func (c *Cluster) ClearFaults() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.faults {
+		f.Remove()
+	}
+	c.faults = nil
+}
+
+// Fault is kfake's, remembered for ClearFaults.
+func (c *Cluster) Fault(faults ...kfake.Fault) *kfake.FaultHandle {
+	h := c.Cluster.Fault(faults...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults = append(c.faults, h)
+	return h
 }

@@ -21,6 +21,7 @@ type contract interface {
 var (
 	_ contract = (*Sink)(nil)
 	_ contract = (*kafka.AtLeastOnce)(nil)
+	_ contract = (*kafka.ExactlyOnce)(nil)
 )
 
 // Errors that the double returns by itself.

@@ -1,0 +1,380 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/google/uuid"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+const (
+	// openAttempts is how often Open takes a new epoch because the commit of its
+	// own record had to be repeated.
+	openAttempts = 5
+	// abortLimit is how long an abort may take before the connections are cut. It
+	// only frees read_committed consumers sooner; the next opening aborts anyway.
+	abortLimit = time.Second
+	// addPartitionsVerified is the version of AddPartitionsToTxn that came with
+	// the verification of transactions (KIP-890) in Kafka 3.6. Without it a late
+	// request can leave a transaction hanging.
+	addPartitionsVerified = 4
+	addPartitionsKey      = 24
+)
+
+// ExactlyOnce publishes each batch in a Kafka transaction together with the
+// position that it leads to. All nodes use one transactional id, so that opening
+// a sink settles the transaction of whoever wrote before and refuses all that it
+// sends later; only then is the position read. Each batch carries the records from
+// the position before it to its own, and so the committed records are a chain
+// without gap or repetition, whoever runs and however many believe they lead.
+//
+// Three rules keep that true with sarama, which speaks the protocol without an
+// epoch per transaction:
+//
+//   - The position is sent after all records are acknowledged. A commit request
+//     that arrives late, in the middle of the next transaction, can then double
+//     records but not lose them.
+//   - When sarama had to repeat a commit request, a copy may still be under way, so
+//     the next batch gets a new epoch first, which makes the copy worthless.
+//   - After any error and any abort the producer is thrown away. A producer that
+//     goes on after an abort can lose records without an error.
+//
+// One goroutine uses it, for one term.
+type ExactlyOnce struct {
+	pub  *Publisher
+	term uint64
+
+	p         *producer // nil before Open and after Close
+	positions positionWriter
+	dead      bool
+	tainted   bool
+	last      position.Position // committed last; its set is not kept
+	count     uint64            // transactions in last's set
+	// retries counts sarama's waits in transaction requests. It is zeroed right
+	// before a commit; those before it are harmless.
+	retries atomic.Int64
+}
+
+// ExactlyOnce returns a sink for the term of a leader. The term is written to the
+// position topic for people; it fences nothing.
+func (p *Publisher) ExactlyOnce(term uint64) *ExactlyOnce {
+	return &ExactlyOnce{pub: p, term: term}
+}
+
+// Open fences all earlier writers of this connector and returns the position that
+// the last committed batch led to; found is false if there is none.
+func (s *ExactlyOnce) Open(ctx context.Context) (pos position.Position, found bool, err error) {
+	if s.p != nil || s.dead {
+		return pos, false, newError(SinkClosed, "opening the sink a second time", nil)
+	}
+	s.dead = true
+	pos, found, err = s.takeOver(ctx)
+	if err != nil {
+		return pos, false, s.noticed(err)
+	}
+	s.remember(pos)
+	s.dead = false
+	return pos, found, nil
+}
+
+// takeOver opens an epoch, and another one while the commit of its own record had
+// to be repeated.
+func (s *ExactlyOnce) takeOver(ctx context.Context) (pos position.Position, found bool, err error) {
+	for range openAttempts {
+		pos, found, err = s.openEpoch(ctx)
+		if err != nil || !s.tainted {
+			return pos, found, err
+		}
+		s.pub.metrics.tainted.Inc()
+		if err := s.drop(ctx); err != nil {
+			return pos, false, err
+		}
+	}
+	return pos, false, newError(Timeout, "opening the position topic: the transaction coordinator loses too many requests", nil)
+}
+
+// drop ends a producer that nothing is wrong with, except that its epoch must not
+// be used any longer.
+func (s *ExactlyOnce) drop(ctx context.Context) error {
+	p := s.p
+	s.p = nil
+	return p.close(ctx)
+}
+
+// openEpoch claims the transactional id, commits a record of its own and reads the
+// position before it. The order matters: what is read before the claim may still
+// change.
+func (s *ExactlyOnce) openEpoch(ctx context.Context) (pos position.Position, found bool, err error) {
+	p, err := s.pub.connect(ctx, s.pub.cfg.TransactionalID(), s.pub.hooks(&s.retries))
+	if err != nil {
+		return pos, false, err
+	}
+	s.p = p
+	err = p.within(ctx, func() error {
+		if err := s.ensurePositionTopic(ctx); err != nil {
+			return err
+		}
+		if err := s.claim(ctx); err != nil {
+			return err
+		}
+		s.positions = positionWriter{run: uuid.NewString(), every: s.pub.cfg.FullPositionEvery}
+		if err := s.commitOpen(ctx); err != nil {
+			return err
+		}
+		pos, found, err = readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
+		if err != nil {
+			return classify("reading the position", err)
+		}
+		return nil
+	})
+	return pos, found, err
+}
+
+// claim sends InitProducerId between two looks at the leadership: a node that was
+// asleep must not fence the one that leads now.
+func (s *ExactlyOnce) claim(ctx context.Context) error {
+	verify := s.pub.cfg.VerifyLeader
+	if verify == nil {
+		verify = func(context.Context) error { return nil }
+	}
+	if err := verify(ctx); err != nil {
+		return fmt.Errorf("verifying the leadership before claiming the transactional id: %w", err)
+	}
+	if err := s.p.start(); err != nil {
+		return classify("claiming the transactional id", err)
+	}
+	if err := verify(ctx); err != nil {
+		return fmt.Errorf("verifying the leadership after claiming the transactional id: %w", err)
+	}
+	return nil
+}
+
+// commitOpen commits the record up to which the position is then read. It also
+// proves that we can write.
+func (s *ExactlyOnce) commitOpen(ctx context.Context) error {
+	value, err := encodePosition(openRecord{Run: s.positions.run, Node: s.pub.cfg.Node, Term: s.term, Time: time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	if err := s.p.async.BeginTxn(); err != nil {
+		return classify("beginning the opening transaction", err)
+	}
+	if err := s.sendPosition(ctx, []byte(openKey), value); err != nil {
+		s.abort()
+		return err
+	}
+	return s.commitTxn(ctx)
+}
+
+// sendPosition sends one record to the position topic and waits for it.
+func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error {
+	rec := []Record{{Topic: s.pub.cfg.PositionTopic(), Partition: 0, Key: key, Value: value, Timestamp: -1}}
+	f := newFlight(0, nil)
+	if sent, err := s.p.publish(ctx, rec, f); err != nil {
+		return s.p.cause(f, sent, err)
+	}
+	return nil
+}
+
+// commitTxn commits and takes note whether the request had to be repeated. After
+// an error the outcome is unknown; the next opening finds out.
+func (s *ExactlyOnce) commitTxn(ctx context.Context) error {
+	s.retries.Store(0)
+	err := s.p.within(ctx, s.p.async.CommitTxn)
+	if err != nil {
+		s.p.stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return classify("committing the transaction", err)
+	}
+	s.tainted = s.retries.Load() > 0
+	s.pub.metrics.transactions.WithLabelValues("commit").Inc()
+	return nil
+}
+
+// abort gives the open transaction up and cuts the connections. It also waits
+// until sarama has let go of the batch's memory.
+func (s *ExactlyOnce) abort() {
+	ctx, cancel := context.WithTimeout(context.Background(), abortLimit)
+	defer cancel()
+	_ = s.p.within(ctx, s.p.async.AbortTxn) // the next opening aborts it if this did not
+	s.p.stop()
+	s.pub.metrics.transactions.WithLabelValues("abort").Inc()
+}
+
+// Commit publishes the batch and its position in one transaction, so done is all
+// marks or 0. A batch without records commits its position alone. The sink is dead
+// after an error, whose outcome may be unknown: only the next Open can tell.
+func (s *ExactlyOnce) Commit(ctx context.Context, b *Batch) (done int, err error) {
+	if s.dead || s.p == nil {
+		return 0, newError(SinkClosed, "publishing after an error or before the sink was opened", nil)
+	}
+	begin := time.Now()
+	s.pub.metrics.inflight.Set(float64(len(b.Records)))
+	defer s.pub.metrics.inflight.Set(0)
+	// The coordinator aborts a transaction that takes longer, and it would look
+	// like being fenced.
+	ctx, cancel := context.WithTimeoutCause(ctx, s.pub.cfg.TransactionTimeout*3/4, errDelivery)
+	defer cancel()
+	if err := s.commit(ctx, b); err != nil {
+		s.dead = true
+		s.p.stop()
+		s.pub.metrics.count(b.Records, 0)
+		return 0, s.noticed(deliveryError(err))
+	}
+	s.remember(b.Position)
+	s.pub.metrics.count(b.Records, len(b.Marks)+1)
+	s.pub.metrics.duration.Observe(time.Since(begin).Seconds())
+	return len(b.Marks), nil
+}
+
+func (s *ExactlyOnce) commit(ctx context.Context, b *Batch) error {
+	if s.tainted {
+		if err := s.renew(ctx); err != nil {
+			return err
+		}
+	}
+	var refusal *Error
+	if err := s.p.within(ctx, func() error {
+		_, refusal = s.p.topics.admit(ctx, b)
+		return nil
+	}); err != nil {
+		return err
+	}
+	if refusal != nil {
+		return refusal
+	}
+	key, value, err := s.positions.next(time.Now(), b.Marks, b.Position)
+	if err != nil {
+		return err
+	}
+	if err := s.p.async.BeginTxn(); err != nil {
+		return classify("beginning a transaction", err)
+	}
+	if err := s.send(ctx, b, key, value); err != nil {
+		s.abort()
+		return err
+	}
+	return s.commitTxn(ctx)
+}
+
+// send sends the records, and the position only when all of them are acknowledged.
+func (s *ExactlyOnce) send(ctx context.Context, b *Batch, key, value []byte) error {
+	f := newFlight(len(b.Marks), b.Records)
+	if sent, err := s.p.publish(ctx, b.Records, f); err != nil {
+		return s.p.cause(f, sent, err)
+	}
+	return s.sendPosition(ctx, key, value)
+}
+
+// renew takes a new epoch in the middle of a term. Nobody else may have written
+// meanwhile.
+func (s *ExactlyOnce) renew(ctx context.Context) error {
+	s.pub.metrics.tainted.Inc()
+	s.pub.log.Info("a commit had to be repeated, taking a new producer epoch")
+	if err := s.drop(ctx); err != nil {
+		return err
+	}
+	pos, found, err := s.takeOver(ctx)
+	if err != nil {
+		return err
+	}
+	if count := setCount(pos); !found || pos.Seq != s.last.Seq || pos.Last != s.last.Last || pos.File != s.last.File || pos.Pos != s.last.Pos || count != s.count {
+		return newError(Fenced, "taking a new producer epoch: the stored position is another than the one committed last, so another writer was here", nil)
+	}
+	return nil
+}
+
+// remember keeps what renew compares.
+func (s *ExactlyOnce) remember(pos position.Position) {
+	s.count = setCount(pos)
+	pos.Set, pos.Partial = nil, nil
+	s.last = pos
+}
+
+func setCount(pos position.Position) uint64 {
+	if pos.Set == nil {
+		return 0
+	}
+	return pos.Set.Count()
+}
+
+// noticed counts being fenced.
+func (s *ExactlyOnce) noticed(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Code == Fenced {
+		s.pub.metrics.fenced.Inc()
+	}
+	return err
+}
+
+// Close frees the sink within ctx. Nothing is open between Commits.
+func (s *ExactlyOnce) Close(ctx context.Context) error {
+	s.dead = true
+	if s.p == nil {
+		return nil
+	}
+	return s.drop(ctx)
+}
+
+// ensurePositionTopic creates the topic if it isn't there, and refuses one that
+// would forget the position or that has several partitions.
+func (s *ExactlyOnce) ensurePositionTopic(ctx context.Context) error {
+	topic, client := s.pub.cfg.PositionTopic(), s.p.client
+	err := client.RefreshMetadata(topic)
+	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+		settings := map[string]string{"cleanup.policy": "compact", "segment.bytes": "16777216"}
+		if err := createTopic(client, topic, 1, s.pub.cfg.PositionReplication, settings, s.pub.log); err != nil {
+			return onTopic(classify("creating the position topic", err), topic)
+		}
+		err = s.p.topics.await(ctx, topic)
+	}
+	if err != nil {
+		return onTopic(classify("looking up the position topic", err), topic)
+	}
+	ids, err := client.Partitions(topic)
+	if err != nil {
+		return onTopic(classify("looking up the position topic", err), topic)
+	}
+	if len(ids) != 1 {
+		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have one partition, it has %d: use another prefix or recreate it", len(ids)), nil), topic)
+	}
+	settings, err := topicSettings(client, topic, cleanupPolicyKey)
+	if err != nil {
+		s.pub.log.Debug("the position topic's settings are not known", "topic", topic, "error", err)
+		return nil
+	}
+	if policy, ok := settings[cleanupPolicyKey]; ok && policy != "compact" {
+		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have cleanup.policy=compact, it has %q and would forget the position", policy), nil), topic)
+	}
+	return nil
+}
+
+func onTopic(e *Error, topic string) *Error {
+	if e.Topic == "" {
+		e.Topic = topic
+	}
+	return e
+}
+
+// supportsExactlyOnce refuses brokers without transactions or without their
+// verification.
+func supportsExactlyOnce(b *sarama.Broker) error {
+	resp, err := b.ApiVersions(&sarama.ApiVersionsRequest{})
+	if err != nil {
+		return fmt.Errorf("asking for the supported requests: %w", err)
+	}
+	for _, k := range resp.ApiKeys {
+		if k.ApiKey == addPartitionsKey && k.MaxVersion >= addPartitionsVerified {
+			return nil
+		}
+	}
+	return newError(Unsupported, "exactly-once needs Kafka 3.6.1 or newer, which verifies transactions: upgrade the brokers or use delivery at_least_once", nil)
+}

@@ -1,0 +1,168 @@
+package kafka
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// The position topic holds three kinds of records, each under its own key so that
+// compaction keeps the last of each: who opened, the last full position, and what
+// came since it. A value is "version crc {json}": a person can read it, and a
+// program notices when a byte is wrong.
+const (
+	openKey  = "open"
+	fullKey  = "position"
+	deltaKey = "since"
+
+	positionVersion = "1"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// openRecord says who writes from here on.
+type openRecord struct {
+	Run  string    `json:"run"` // unique to this opening
+	Node string    `json:"node,omitempty"`
+	Term uint64    `json:"term"`
+	Time time.Time `json:"time"`
+}
+
+// fullRecord is a whole position. Deltas refer to it by ID.
+type fullRecord struct {
+	ID       string            `json:"id"`
+	Position position.Position `json:"position"`
+}
+
+// deltaRecord is the position that has come over the given transactions since the
+// full position Base. Its Position has no set of its own.
+type deltaRecord struct {
+	Base     string            `json:"base"`
+	Since    []run             `json:"since,omitempty"`
+	Position position.Position `json:"position"`
+}
+
+// run is a run of transactions of one sequence, First to GTID.Seq.
+type run struct {
+	GTID  position.GTID `json:"gtid"`
+	First uint64        `json:"first"`
+}
+
+// encodePosition writes the value of a record of the position topic.
+func encodePosition(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding position: %w", err)
+	}
+	head := fmt.Sprintf("%s %08x ", positionVersion, crc32.Checksum(body, castagnoli))
+	return append([]byte(head), body...), nil
+}
+
+// decodePosition is the inverse.
+func decodePosition(value []byte, v any) error {
+	version, rest, ok := strings.Cut(string(value), " ")
+	if !ok {
+		return errors.New("it has no version")
+	}
+	if version != positionVersion {
+		return fmt.Errorf("it has version %.20q, and this program knows %s: run a newer one", version, positionVersion)
+	}
+	sum, body, ok := strings.Cut(rest, " ")
+	want, err := strconv.ParseUint(sum, 16, 32)
+	if !ok || err != nil {
+		return errors.New("it has no checksum")
+	}
+	if got := crc32.Checksum([]byte(body), castagnoli); got != uint32(want) {
+		return fmt.Errorf("its checksum is %08x instead of %08x", got, want)
+	}
+	if err := json.Unmarshal([]byte(body), v); err != nil {
+		return fmt.Errorf("decoding it: %w", err)
+	}
+	return nil
+}
+
+// runs collects the transactions since the last full position. Runs that count on
+// in their sequence are one.
+type runs struct {
+	list []run
+	last map[position.GTID]int // sequence (GTID without number) to its last run
+}
+
+func (r *runs) reset() {
+	r.list = r.list[:0]
+	clear(r.last)
+}
+
+func (r *runs) add(m position.Mark) {
+	if m.GTID.IsZero() {
+		return
+	}
+	sequence := m.GTID
+	sequence.Seq = 0
+	if i, ok := r.last[sequence]; ok && r.list[i].GTID.Seq+1 == m.First {
+		r.list[i].GTID = m.GTID
+		return
+	}
+	if r.last == nil {
+		r.last = map[position.GTID]int{}
+	}
+	r.last[sequence] = len(r.list)
+	r.list = append(r.list, run{GTID: m.GTID, First: m.First})
+}
+
+// history is what a reader of the position topic knows so far.
+type history struct {
+	full  *fullRecord
+	delta *deltaRecord
+}
+
+// take reads one record of the topic. Keys that it doesn't know are passed over.
+func (h *history) take(key, value []byte) error {
+	switch string(key) {
+	case fullKey:
+		var f fullRecord
+		if err := decodePosition(value, &f); err != nil {
+			return err
+		}
+		h.full, h.delta = &f, nil
+	case deltaKey:
+		var d deltaRecord
+		if err := decodePosition(value, &d); err != nil {
+			return err
+		}
+		h.delta = &d
+	}
+	return nil
+}
+
+// complete reports whether nothing before what was read can matter.
+func (h *history) complete() bool {
+	return h.full != nil && (h.delta == nil || h.delta.Base == h.full.ID)
+}
+
+// position returns what the records say; found is false if they say nothing.
+func (h *history) position() (pos position.Position, found bool, err error) {
+	switch {
+	case h.full == nil && h.delta == nil:
+		return pos, false, nil
+	case !h.complete():
+		return pos, false, errors.New("the last position refers to a full position that is not there: the topic was truncated or written by somebody else")
+	case h.delta == nil:
+		return h.full.Position, true, nil
+	}
+	pos = h.delta.Position
+	pos.Set = h.full.Position.Set
+	for _, r := range h.delta.Since {
+		if pos.Set == nil {
+			return pos, false, errors.New("a position without GTIDs is followed by GTIDs")
+		}
+		pos.Set.AddRange(r.GTID, r.First)
+	}
+	return pos, true, nil
+}

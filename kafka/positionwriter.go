@@ -1,0 +1,75 @@
+package kafka
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+const (
+	// maxDeltas bounds the records between two full positions, so that the last
+	// positionTail offsets hold one: each transaction takes two offsets, its record
+	// and its commit marker.
+	maxDeltas    = 200
+	positionTail = 500
+	// maxRuns bounds a delta's size when transactions don't count on.
+	maxRuns = 256
+	// smallPosition is the size of a full position below which a delta saves
+	// nothing.
+	smallPosition = 1024
+)
+
+// positionWriter makes the position records of one opening: the cost of a batch
+// does not grow with the size of the GTID set.
+type positionWriter struct {
+	run   string
+	every time.Duration
+
+	fulls  int
+	at     time.Time // of the last full record
+	size   int       // of the last full record
+	deltas int       // since then
+	count  uint64    // transactions in the last full record's set
+	since  runs
+}
+
+// next returns key and value of the record for a batch that ends at pos and goes
+// over marks. It must be called once for each batch, in order.
+func (w *positionWriter) next(now time.Time, marks []position.Mark, pos position.Position) (key, value []byte, err error) {
+	for i := range marks {
+		w.since.add(marks[i])
+	}
+	if w.wantFull(now, pos) {
+		w.fulls++
+		value, err := encodePosition(fullRecord{ID: w.id(), Position: pos})
+		w.at, w.size, w.deltas = now, len(value), 0
+		w.since.reset()
+		if pos.Set != nil {
+			w.count = pos.Set.Count()
+		}
+		return []byte(fullKey), value, err
+	}
+	w.deltas++
+	pos.Set = nil
+	value, err = encodePosition(deltaRecord{Base: w.id(), Since: w.since.list, Position: pos})
+	return []byte(deltaKey), value, err
+}
+
+func (w *positionWriter) id() string { return w.run + "-" + strconv.Itoa(w.fulls) }
+
+func (w *positionWriter) wantFull(now time.Time, pos position.Position) bool {
+	return w.fulls == 0 || w.size < smallPosition || w.deltas >= maxDeltas || len(w.since.list) > maxRuns ||
+		now.Sub(w.at) >= w.every || pos.Set == nil || pos.Flavor == position.MariaDB || !w.adds(pos.Set)
+}
+
+// adds reports whether the set has grown by exactly the transactions since the
+// last full record. If it was changed otherwise (an operator, transactions that
+// were there already) a delta would not tell, and the whole set is written.
+func (w *positionWriter) adds(s *position.Set) bool {
+	n := w.count
+	for _, r := range w.since.list {
+		n += r.GTID.Seq - r.First + 1
+	}
+	return s.Count() == n
+}
