@@ -60,7 +60,8 @@ type Statement struct {
 	WritesRows bool
 	// OpensTransaction is true for CREATE TABLE ... START TRANSACTION, by which
 	// MySQL 8.0.21+ logs CREATE TABLE ... SELECT: the rows follow, and the
-	// transaction goes on to its own COMMIT.
+	// transaction goes on to its own COMMIT. (MariaDB logs a plain CREATE TABLE
+	// there, inside a group that its GTID event does not mark as standalone.)
 	OpensTransaction bool
 }
 
