@@ -33,13 +33,21 @@ type Connector struct {
 
 // Source is the open binlog stream of a connector.
 type Source struct {
-	Connected      bool    `json:"connected"`
-	Flavor         string  `json:"flavor"`
-	ServerUUID     string  `json:"server_uuid,omitempty"`
-	ServerVersion  string  `json:"server_version"`
-	BinlogFile     string  `json:"binlog_file"`
-	BinlogPosition uint64  `json:"binlog_position"`
-	LastEventAge   float64 `json:"last_event_or_heartbeat_age_seconds"`
+	Connected      bool   `json:"connected"`
+	Flavor         string `json:"flavor"`
+	ServerUUID     string `json:"server_uuid,omitempty"`
+	ServerVersion  string `json:"server_version"`
+	BinlogFile     string `json:"binlog_file"`
+	BinlogPosition uint64 `json:"binlog_position"`
+	// LagSeconds is how far behind its source the reading is.
+	LagSeconds   float64 `json:"lag_seconds"`
+	LastEventAge float64 `json:"last_event_or_heartbeat_age_seconds"`
+	// Counts since the stream was opened: inserted rows, and update and delete
+	// events, of outbox tables; and transactions of all tables.
+	Inserts      uint64 `json:"inserts"`
+	Updates      uint64 `json:"updates"`
+	Deletes      uint64 `json:"deletes"`
+	Transactions uint64 `json:"transactions"`
 	// EventTime is the commit time of the last transaction read.
 	EventTime *time.Time `json:"event_time,omitempty"`
 }

@@ -38,6 +38,7 @@ type Cluster struct {
 	Advertise string     `yaml:"advertise"`
 	Peers     []string   `yaml:"peers"`
 	TLS       ClusterTLS `yaml:"tls"`
+	Insecure  bool       `yaml:"insecure"`
 }
 
 // ClusterTLS secures the traffic between nodes with mutual TLS: each of the
@@ -68,9 +69,10 @@ func (c Cluster) ParsedPeers() []Peer {
 
 // Admin is the HTTP surface.
 type Admin struct {
-	Listen     string `yaml:"listen"`
-	WebConfig  string `yaml:"web_config"`
-	ConnectAPI bool   `yaml:"connect_api"`
+	Listen      string `yaml:"listen"`
+	AllowRemote bool   `yaml:"allow_remote"`
+	WebConfig   string `yaml:"web_config"`
+	ConnectAPI  bool   `yaml:"connect_api"`
 }
 
 // Metrics says which metric names are served beside our own.

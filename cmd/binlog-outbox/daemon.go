@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+)
+
+// daemon is one node with its connectors and its admin server.
+type daemon struct {
+	cfg        *config.Config
+	log        *slog.Logger
+	node       *ha.Node
+	notices    *notices
+	admin      *admin.Server
+	connectors []*runner
+}
+
+// runner is one connector with what it is made of.
+type runner struct {
+	*connector.Connector
+	config    *config.Connector
+	positions *positions
+}
+
+// newDaemon builds everything in the order in which it depends on each other:
+// the store, the connectors on it, the admin server over both. Nothing runs yet.
+func newDaemon(cfg *config.Config, log *slog.Logger) (_ *daemon, err error) {
+	if err := os.MkdirAll(cfg.Node.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("making node.data_dir: %w", err)
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
+	d := &daemon{cfg: cfg, log: log, notices: newNotices()}
+	d.node, err = ha.Open(raftConfig(cfg), log.With("component", "raft"), reg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), cfg.Node.ShutdownTimeout)
+			defer cancel()
+			err = errors.Join(err, d.node.Shutdown(ctx))
+		}
+	}()
+	for i := range cfg.Connectors {
+		r, err := d.newRunner(&cfg.Connectors[i], reg)
+		if err != nil {
+			return nil, fmt.Errorf("connector %s: %w", cfg.Connectors[i].Name, err)
+		}
+		d.connectors = append(d.connectors, r)
+	}
+	if cfg.Admin.Listen != "" {
+		d.admin, err = admin.Listen(admin.Config{Listen: cfg.Admin.Listen, AllowRemote: cfg.Admin.AllowRemote}, d, reg, log.With("component", "admin"))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func (d *daemon) newRunner(c *config.Connector, reg prometheus.Registerer) (*runner, error) {
+	log := d.log.With("connector", c.Name)
+	reg = prometheus.WrapRegistererWith(prometheus.Labels{"connector": c.Name}, reg)
+	route, err := newRoute(c, reg)
+	if err != nil {
+		return nil, err
+	}
+	src, err := newSources(d.cfg, c, route, reg, log)
+	if err != nil {
+		return nil, err
+	}
+	snk, err := newSinks(d.cfg, c, d.node.VerifyLeader, reg, log)
+	if err != nil {
+		return nil, err
+	}
+	pos := &positions{node: d.node, notices: d.notices, name: c.Name}
+	return &runner{
+		Connector: connector.New(connectorConfig(d.cfg, c), src, snk, route, pos, reg, d.log),
+		config:    c, positions: pos,
+	}, nil
+}
+
+// run works until ctx ends and then stops in the order that loses nothing: the
+// connectors publish and save what they have read while the store still takes it,
+// then the store hands over its leadership, and the admin server answers to the
+// last.
+func (d *daemon) run(ctx context.Context) error {
+	if d.admin != nil {
+		d.log.Info("admin server is listening", "address", d.admin.Addr())
+	}
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	storing, stopStoring := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	var nodeErr, adminErr error
+	wg.Go(func() { d.notices.run(serving, d.node) })
+	if d.admin != nil {
+		wg.Go(func() { adminErr = d.admin.Run(serving) })
+	}
+	failed := make(chan struct{})
+	wg.Go(func() {
+		defer close(failed)
+		nodeErr = d.node.Run(storing)
+	})
+	leading, stopLeading := context.WithCancel(ctx)
+	// A lease must outlive stop, or the connectors could not finish in order; so
+	// Lead itself is ended only when no connector is at work any more.
+	lease, endLease := context.WithCancel(context.WithoutCancel(ctx))
+	var working sync.Mutex
+	wg.Go(func() {
+		select {
+		case <-failed:
+			stopLeading()
+		case <-leading.Done():
+		}
+		working.Lock()
+		defer working.Unlock()
+		endLease()
+	})
+	leadErr := d.node.Lead(lease, func(lease context.Context, term uint64) error {
+		working.Lock()
+		defer working.Unlock()
+		d.lead(leading, lease, term)
+		return leading.Err()
+	})
+	stopLeading()
+	stopStoring()
+	<-failed
+	stopServing()
+	wg.Wait()
+	if errors.Is(leadErr, context.Canceled) || errors.Is(leadErr, ha.ErrShuttingDown) {
+		leadErr = nil
+	}
+	return errors.Join(leadErr, nodeErr, adminErr)
+}
+
+// lead runs all connectors while this node leads.
+func (d *daemon) lead(stop, lease context.Context, term uint64) {
+	d.log.Info("this node leads", "term", term)
+	var wg sync.WaitGroup
+	for _, c := range d.connectors {
+		c.positions.newRun()
+		wg.Go(func() { c.Run(stop, lease, term) })
+	}
+	wg.Wait()
+}

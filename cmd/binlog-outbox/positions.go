@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// notices turns the store's "something changed" into channels that are closed at
+// the next change, which any number of goroutines can wait for.
+type notices struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func newNotices() *notices { return &notices{ch: make(chan struct{})} }
+
+func (n *notices) next() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ch
+}
+
+// run forwards changes until ctx ends.
+func (n *notices) run(ctx context.Context, node *ha.Node) {
+	changed, stop := node.Watch()
+	defer stop()
+	for {
+		select {
+		case <-changed:
+			n.mu.Lock()
+			close(n.ch)
+			n.ch = make(chan struct{})
+			n.mu.Unlock()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// positions is one connector's part of the replicated store.
+type positions struct {
+	node    *ha.Node
+	notices *notices
+	name    string
+	// run is new for each leadership, so that what an earlier one still has under
+	// way is refused by the store.
+	mu  sync.Mutex
+	run string
+}
+
+// newRun begins a new run and returns when earlier ones can no longer save.
+func (p *positions) newRun() {
+	p.mu.Lock()
+	p.run = uuid.NewString()
+	p.mu.Unlock()
+}
+
+func (p *positions) Position() (position.Position, bool) {
+	s, ok := p.node.Connector(p.name)
+	return s.Position, ok && !s.Position.IsZero()
+}
+
+func (p *positions) SavePosition(ctx context.Context, term uint64, pos position.Position) error {
+	p.mu.Lock()
+	run := ha.Run{Term: term, ID: p.run}
+	p.mu.Unlock()
+	err := p.node.SavePosition(ctx, p.name, run, pos)
+	var refused *ha.RejectedError
+	if errors.As(err, &refused) {
+		if refused.Reason == ha.ReasonBehind {
+			return refusal{refused}
+		}
+		return fmt.Errorf("%w: %w", connector.ErrSuperseded, err)
+	}
+	return err
+}
+
+// refusal is a position that the store says is behind what it has: a defect or a
+// second writer, and nothing that time heals.
+type refusal struct{ *ha.RejectedError }
+
+func (refusal) Retryable() bool { return false }
+func (refusal) ErrCode() string { return "position_refused" }
+func (r refusal) Unwrap() error { return r.RejectedError }
+
+func (p *positions) RunState() connector.RunState {
+	s, _ := p.node.Connector(p.name)
+	if s.RunState.State == "" {
+		return connector.Running
+	}
+	return connector.RunState(s.RunState.State)
+}
+
+func (p *positions) Changed() <-chan struct{} { return p.notices.next() }

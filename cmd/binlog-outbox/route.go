@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/converter"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/router"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// route turns rows into records: the router and the converters of one connector.
+// One goroutine uses it at a time.
+type route struct {
+	router  *router.Router
+	encoder router.Encoder
+	event   router.Event
+	dropped map[router.Outcome]prometheus.Counter
+}
+
+func newRoute(c *config.Connector, reg prometheus.Registerer) (*route, error) {
+	rc, err := routerConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	r, err := router.New(rc)
+	if err != nil {
+		return nil, err
+	}
+	enc, err := newEncoder(&c.Format, c.Debezium.Quirks)
+	if err != nil {
+		return nil, err
+	}
+	filtered := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "binlog_outbox_events_filtered_total", Help: "Row changes of outbox tables that are not published by rule, by reason.",
+	}, []string{"reason"})
+	if reg != nil {
+		reg.MustRegister(filtered)
+	}
+	out := &route{router: r, encoder: enc, dropped: map[router.Outcome]prometheus.Counter{}}
+	for _, o := range []router.Outcome{router.DroppedDelete, router.DroppedUpdate, router.DroppedSkipped} {
+		out.dropped[o] = filtered.WithLabelValues(strings.TrimPrefix(o.String(), "dropped_"))
+	}
+	return out, nil
+}
+
+func routerConfig(c *config.Connector) (router.Config, error) {
+	o := &c.Outbox
+	rc := router.DefaultConfig()
+	rc.ID, rc.Key, rc.Payload, rc.Timestamp, rc.SchemaVersion = o.ID, o.Key, o.Payload, o.Timestamp, o.SchemaVersion
+	rc.RouteBy, rc.RouteRegex, rc.RouteTopic = o.RouteBy, o.RouteRegex, o.RouteTopic
+	rc.Tombstones, rc.OnUpdate, rc.OnMissing = o.TombstoneOnEmpty, string(o.OnUpdate), string(o.MissingAdditional)
+	rc.ExpandJSON, rc.JSONNulls, rc.EmptyArrays, rc.FieldNames = o.ExpandJSON, o.JSONNull, o.JSONEmptyArray, o.FieldNames
+	rc.TopicPrefix, rc.Quirks = c.TopicPrefix, c.Debezium.Quirks
+	if c.Headers.Context {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return rc, fmt.Errorf("making the run id: %w", err)
+		}
+		rc.Context = router.ContextHeaders(c.TopicPrefix, id.String())
+	}
+	if len(o.Additional) > 0 {
+		var err error
+		if rc.Placements, err = router.ParsePlacements(strings.Join(o.Additional, ",")); err != nil {
+			return rc, err
+		}
+	}
+	return rc, nil
+}
+
+func newEncoder(f *config.Format, quirks bool) (e router.Encoder, err error) {
+	for _, part := range []struct {
+		name string
+		from config.Converter
+		to   *converter.Converter
+	}{{"key", f.Key, &e.Key}, {"value", f.Value, &e.Value}, {"header", f.Header, &e.Header}} {
+		if *part.to, err = newConverter(part.from, quirks); err != nil {
+			return e, fmt.Errorf("format.%s: %w", part.name, err)
+		}
+	}
+	return e, nil
+}
+
+func newConverter(c config.Converter, quirks bool) (converter.Converter, error) {
+	switch c.Type {
+	case config.ConverterString:
+		return converter.StringConverter{Quirks: quirks}, nil
+	case config.ConverterSimple:
+		return converter.SimpleHeaderConverter{}, nil
+	case config.ConverterBytes:
+		return converter.ByteArrayConverter{}, nil
+	case config.ConverterJSON:
+		return converter.NewJSONConverter(converter.JSONOptions{
+			Schemas: c.Schemas, NumericDecimals: c.Decimal == "numeric", ReplaceNullWithDefault: c.ReplaceNullWithDefault,
+		}), nil
+	case config.ConverterBinary:
+		if c.Delegate == "" {
+			return converter.BinaryDataConverter{}, nil
+		}
+		d, err := newConverter(config.Converter{
+			Type: c.Delegate, Schemas: c.DelegateSchemas, Decimal: c.DelegateDecimal, ReplaceNullWithDefault: c.DelegateReplaceNullWithDefault,
+		}, quirks)
+		return converter.BinaryDataConverter{Delegate: d}, err
+	default:
+		return nil, fmt.Errorf("unknown converter %q", c.Type)
+	}
+}
+
+// needed leaves it to the router which columns must be in a row image: it names
+// the row and the role of the column.
+func (*route) needed(*schema.Table) []int { return nil }
+
+// memory holds the records of one batch.
+type memory struct {
+	bytes   router.Arena
+	headers []kafka.Header
+}
+
+func (m *memory) Size() int { return m.bytes.Size() }
+
+func (m *memory) Reset() {
+	m.bytes.Reset()
+	clear(m.headers)
+	m.headers = m.headers[:0]
+}
+
+// NewMemory returns memory for the records of one batch.
+func (*route) NewMemory() connector.Memory { return &memory{} }
+
+// Encode routes and serialises one row.
+func (r *route) Encode(mem connector.Memory, row *schema.Row) (kafka.Record, bool, error) {
+	m := mem.(*memory)
+	outcome, err := r.router.Route(&r.event, row, router.Info{Timestamp: time.Now().UnixMilli()})
+	if err != nil {
+		return kafka.Record{}, false, coded(err)
+	}
+	if outcome != router.Routed {
+		if c := r.dropped[outcome]; c != nil {
+			c.Inc()
+		}
+		return kafka.Record{}, false, nil
+	}
+	before := len(m.headers)
+	rec, headers, err := router.Encode(&r.encoder, &m.bytes, m.headers, &r.event)
+	if err != nil {
+		return kafka.Record{}, false, coded(err)
+	}
+	m.headers = headers
+	return kafka.Record{
+		Topic: rec.Topic, Partition: rec.Partition, Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp,
+		Headers: headers[before:len(headers):len(headers)],
+	}, true, nil
+}
+
+// codedError gives a router's error the code that status and metrics show.
+type codedError struct{ err *router.Error }
+
+func (e codedError) Error() string   { return e.err.Error() }
+func (e codedError) ErrCode() string { return string(e.err.Code) }
+func (e codedError) Unwrap() error   { return e.err }
+
+func coded(err error) error {
+	var e *router.Error
+	if errors.As(err, &e) {
+		return codedError{e}
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+)
+
+// sinks makes the sink of each term of one connector.
+type sinks struct {
+	publisher *kafka.Publisher
+	delivery  config.Delivery
+}
+
+func newSinks(node *config.Config, c *config.Connector, verifyLeader func(context.Context) error, reg prometheus.Registerer, log *slog.Logger) (*sinks, error) {
+	kc, err := kafkaConfig(node, c)
+	if err != nil {
+		return nil, err
+	}
+	kc.VerifyLeader = verifyLeader
+	p, err := kafka.NewPublisher(kc, log.With("component", "kafka"), kafka.NewMetrics(reg))
+	if err != nil {
+		return nil, err
+	}
+	return &sinks{publisher: p, delivery: c.Kafka.Delivery}, nil
+}
+
+func (s *sinks) NewSink(term uint64) (connector.Sink, error) {
+	if s.delivery == config.AtLeastOnce {
+		return s.publisher.AtLeastOnce(), nil
+	}
+	return s.publisher.ExactlyOnce(term), nil
+}
+
+// IdleCommit is short where a position without records costs nothing in Kafka.
+func (s *sinks) IdleCommit() time.Duration {
+	if s.delivery == config.AtLeastOnce {
+		return time.Second
+	}
+	return 10 * time.Second
+}
+
+// kafkaConfig takes the sink's settings from the tree. Secrets are resolved at
+// each login.
+func kafkaConfig(node *config.Config, c *config.Connector) (kafka.Config, error) {
+	k := &c.Kafka
+	kc := kafka.DefaultConfig()
+	kc.Brokers, kc.ClientID = k.Brokers, k.ClientID
+	kc.Connector, kc.Prefix, kc.Node = c.Name, k.TransactionalIDPrefix, node.Node.ID
+	kc.Compression = k.Compression
+	if k.MaxMessageBytes > 0 {
+		kc.MaxMessageBytes = int(k.MaxMessageBytes)
+	}
+	kc.RequestTimeout = k.RequestTimeout
+	kc.AckTimeout = min(kc.AckTimeout, k.RequestTimeout*2/3)
+	kc.DeliveryTimeout = max(kc.DeliveryTimeout, 3*k.RequestTimeout)
+	kc.TransactionTimeout = k.TransactionTimeout
+	kc.PositionReplication = int16(k.PositionReplication)
+	kc.Topics = topicCreation(k.CreateTopics)
+	if k.TLS.On() {
+		t, err := kafkaTLS(&k.TLS)
+		if err != nil {
+			return kc, err
+		}
+		kc.TLS = t
+	}
+	if k.SASL.Mechanism != "" {
+		kc.SASL = sasl(&k.SASL)
+	}
+	return kc, nil
+}
+
+func topicCreation(c config.CreateTopics) kafka.TopicCreation {
+	if !c.On() {
+		return kafka.TopicCreation{AutoCreate: true, Partitions: -1, Replication: -1}
+	}
+	t := kafka.TopicCreation{Create: true, Partitions: -1, Replication: -1, Settings: c.Configs}
+	if c.Partitions != 0 {
+		t.Partitions = int32(c.Partitions)
+	}
+	if c.ReplicationFactor != 0 {
+		t.Replication = int16(c.ReplicationFactor)
+	}
+	return t
+}
+
+func kafkaTLS(t *config.KafkaTLS) (*kafka.TLS, error) {
+	if isPEM(t.CA) || isPEM(t.Cert) || !t.KeyPEM.IsZero() {
+		c, err := tlsConfig(tlsFiles{ca: t.CA, cert: t.Cert, key: t.Key, keyPEM: t.KeyPEM})
+		if err != nil {
+			return nil, fmt.Errorf("kafka.tls: %w", err)
+		}
+		c.ServerName, c.InsecureSkipVerify = t.ServerName, t.InsecureSkipVerify
+		return &kafka.TLS{Config: c}, nil
+	}
+	return &kafka.TLS{CAFile: t.CA, CertFile: t.Cert, KeyFile: t.Key, ServerName: t.ServerName, SkipVerify: t.InsecureSkipVerify}, nil
+}
+
+func sasl(s *config.SASL) *kafka.SASL {
+	out := &kafka.SASL{Mechanism: s.Mechanism}
+	user, secret := s.User, s.Password
+	if s.Mechanism == "OAUTHBEARER" {
+		user, secret = s.ClientID, s.ClientSecret
+		out.OAuth = kafka.OAuth{Endpoint: s.TokenURL, Extensions: s.Extensions}
+		if s.Scope != "" {
+			out.OAuth.Scopes = []string{s.Scope}
+		}
+		if !s.Token.IsZero() {
+			out.OAuth.Token = func(context.Context) (string, error) { return s.Token.Resolve() }
+			return out
+		}
+	}
+	out.Credentials = func(context.Context) (string, string, error) {
+		password, err := secret.Resolve()
+		return user, password, err
+	}
+	return out
+}

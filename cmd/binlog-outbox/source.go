@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// sources opens the binlog of one connector. Secrets and certificates are read
+// again for each connection.
+type sources struct {
+	cfg   *config.Connector
+	canal canal.Config
+}
+
+func newSources(node *config.Config, c *config.Connector, route *route, reg prometheus.Registerer, log *slog.Logger) (*sources, error) {
+	tables, err := c.Source.Tables()
+	if err != nil {
+		return nil, err
+	}
+	id := c.Source.ServerID
+	if id == 0 {
+		id = config.DerivedServerID(node.Node.ID, c.Name)
+	}
+	base := canal.Config{
+		Host: c.Source.Host, Port: c.Source.Port, User: c.Source.User, ServerID: id,
+		Tables:    canal.Tables{Match: tables.Match, List: tableNames(tables)},
+		Needed:    route.needed,
+		Heartbeat: c.Source.Heartbeat, ConnectTimeout: c.Source.ConnectTimeout,
+		QueueBytes:     int(c.Limits.QueueBytes),
+		SpoolThreshold: int64(c.Limits.TransactionBytes),
+		SpoolDir:       filepath.Join(node.Node.DataDir, "spool", c.Name),
+		PartRows:       c.Limits.TransactionRows,
+		Logger:         log.With("component", "canal"),
+		Metrics:        canal.NewMetrics(reg),
+	}
+	if c.Source.Flavor != config.FlavorAuto {
+		base.Flavor = position.Flavor(c.Source.Flavor)
+	}
+	return &sources{cfg: c, canal: base}, nil
+}
+
+func tableNames(t *config.Tables) []schema.Name {
+	var names []schema.Name
+	for _, n := range t.Names() {
+		names = append(names, schema.Name{Database: n.Database, Table: n.Table})
+	}
+	return names
+}
+
+// connect returns the configuration with what is read anew for each connection.
+func (s *sources) connect() (canal.Config, error) {
+	c := s.canal
+	password, err := s.cfg.Source.Password.Resolve()
+	if err != nil {
+		return c, fmt.Errorf("reading source.password: %w", err)
+	}
+	c.Password = password
+	c.TLS, err = sourceTLS(&s.cfg.Source)
+	return c, err
+}
+
+// Open begins right after from.
+func (s *sources) Open(ctx context.Context, from position.Position) (connector.Source, error) {
+	c, err := s.connect()
+	if err != nil {
+		return nil, err
+	}
+	stream, err := canal.Open(ctx, c, from)
+	if err != nil {
+		return nil, err // not a typed nil in the interface
+	}
+	return stream, nil
+}
+
+// Start returns where a connector without a position begins.
+func (s *sources) Start(ctx context.Context) (position.Position, error) {
+	c, err := s.connect()
+	if err != nil {
+		return position.Position{}, err
+	}
+	var at position.Position
+	switch s.cfg.Source.Start {
+	case config.StartCurrent:
+		at, err = canal.CurrentPosition(ctx, c)
+	case config.StartEarliest:
+		at, err = canal.EarliestPosition(ctx, c)
+	default:
+		return at, &startError{s.cfg.Source.Start}
+	}
+	if err != nil {
+		return at, err
+	}
+	switch {
+	case s.cfg.Source.Positions == config.PositionsGTID && at.Set == nil:
+		return at, &modeError{s.cfg.Source.Host, s.cfg.Source.Port}
+	case s.cfg.Source.Positions == config.PositionsFile:
+		at.Set = nil
+	}
+	return at, nil
+}
+
+// startError is a connector that may not begin by itself.
+type startError struct{ start config.Start }
+
+func (e *startError) Error() string {
+	return fmt.Sprintf("there is no stored position and source.start is %s: set a position, or set source.start to current or earliest", e.start)
+}
+func (*startError) Retryable() bool { return false }
+func (*startError) ErrCode() string { return "no_position" }
+
+// modeError is a server without the GTIDs that the configuration insists on.
+type modeError struct {
+	host string
+	port int
+}
+
+func (e *modeError) Error() string {
+	return fmt.Sprintf("source.positions is gtid, but %s:%d has gtid_mode=OFF: switch GTIDs on there, or set source.positions to auto or file", e.host, e.port)
+}
+func (*modeError) Retryable() bool { return false }
+func (*modeError) ErrCode() string { return "gtid_off" }
+
+// connectorConfig takes the connector's own settings from the tree.
+func connectorConfig(node *config.Config, c *config.Connector) connector.Config {
+	cc := connector.DefaultConfig()
+	cc.Name = c.Name
+	cc.Limits = connector.Limits{Rows: c.Limits.BatchRecords, Bytes: int(c.Limits.BatchBytes)}
+	cc.RetryInitial, cc.RetryMax = c.Retry.Initial, c.Retry.Max
+	cc.DrainTimeout = max(time.Second, node.Node.ShutdownTimeout/2)
+	return cc
+}

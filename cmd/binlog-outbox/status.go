@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+)
+
+// Status tells the admin server about the node and all its connectors.
+func (d *daemon) Status() admin.Status {
+	raft := d.node.Status()
+	s := admin.Status{
+		Node: d.cfg.Node.ID, Version: version().Version, Role: string(raft.Role), Leader: raft.LeaderID, Term: raft.Term,
+		Connectors: make([]admin.Connector, 0, len(d.connectors)),
+	}
+	for _, c := range d.connectors {
+		s.Connectors = append(s.Connectors, connectorStatus(c.Status(), c.config.Kafka.Delivery))
+	}
+	return s
+}
+
+// Checks tells what readiness depends on: the cluster on every node, and where
+// this node leads, that each connector that should run does.
+func (d *daemon) Checks() []admin.Check {
+	raft := d.node.Status()
+	checks := []admin.Check{{Name: "cluster", OK: raft.Ready, Detail: raft.Error}}
+	if !raft.Ready && raft.Error == "" {
+		checks[0].Detail = "no leader is known"
+	}
+	if raft.Role != ha.Leader {
+		return checks
+	}
+	for _, c := range d.connectors {
+		s := c.Status()
+		check := admin.Check{Name: "connector " + s.Name, OK: true}
+		switch {
+		case s.State == connector.StatePaused || s.State == connector.StateStopped:
+			check.Detail = string(s.State)
+		case s.State == connector.StateRunning && s.Phase == "streaming" && s.Source != nil && s.Source.Connected:
+		case s.LastError != nil:
+			check.OK, check.Detail = false, fmt.Sprintf("%s: %s", s.LastError.Code, s.LastError.Message)
+		default:
+			check.OK, check.Detail = false, fmt.Sprintf("%s %s", s.State, s.Phase)
+		}
+		checks = append(checks, check)
+	}
+	return checks
+}
+
+func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connector {
+	out := admin.Connector{
+		Name: s.Name, State: string(s.State), Phase: s.Phase, Since: s.Since, Delivery: string(delivery),
+		Published: s.Published, Terms: s.Terms, Queue: admin.Queue{Records: s.QueueRecords, Bytes: s.QueueBytes},
+		Position: admin.Position{
+			File: s.Position.File, Pos: s.Position.Pos, LastGTID: s.Position.Last.String(),
+			EventTime: timeOrNil(s.Position.Committed), Sequence: s.Position.Seq,
+		},
+	}
+	if s.Position.Set != nil {
+		out.Position.GTIDSet = s.Position.Set.String()
+	}
+	if e := s.LastError; e != nil {
+		out.LastError = &admin.LastError{Code: e.Code, Message: e.Message, GTID: e.GTID.String(), At: e.At, RetryAt: timeOrNil(e.Retrying)}
+	}
+	if src := s.Source; src != nil {
+		out.Source = &admin.Source{
+			Connected: src.Connected, Flavor: string(src.Server.Flavor), ServerUUID: src.Server.UUID, ServerVersion: src.Server.Version,
+			BinlogFile: src.Last.File, BinlogPosition: src.Last.Pos, LagSeconds: src.Lag.Seconds(),
+			LastEventAge: time.Since(src.Heard).Seconds(), EventTime: timeOrNil(src.LastEvent),
+			Inserts: src.Inserts, Updates: src.Updates, Deletes: src.Deletes, Transactions: src.Transactions,
+		}
+	}
+	return out
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

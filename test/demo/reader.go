@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// reader is a consumer of the shop's events, as any service would be.
+type reader struct {
+	client *kgo.Client
+
+	mu   sync.Mutex
+	seen map[string]int // by the header id
+	last map[string]string
+}
+
+func newReader(broker string) (*reader, error) {
+	c, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics("outbox.event.order"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.MetadataMinAge(100*time.Millisecond), kgo.MetadataMaxAge(time.Second))
+	if err != nil {
+		return nil, fmt.Errorf("starting a consumer: %w", err)
+	}
+	return &reader{client: c, seen: map[string]int{}, last: map[string]string{}}, nil
+}
+
+func (r *reader) close() { r.client.Close() }
+
+func (r *reader) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		r.client.PollFetches(ctx).EachRecord(func(rec *kgo.Record) {
+			var id string
+			var headers []string
+			for _, h := range rec.Headers {
+				if h.Key == "id" {
+					id = string(h.Value)
+				}
+				headers = append(headers, h.Key+"="+string(h.Value))
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.seen[id]++
+			r.last[id] = fmt.Sprintf("%s[%d]@%d key=%s value=%s\n           headers: %s",
+				rec.Topic, rec.Partition, rec.Offset, rec.Key, rec.Value, strings.Join(headers, ", "))
+		})
+	}
+	return ctx.Err()
+}
+
+// describe waits for the record of one outbox row and returns it as text.
+func (r *reader) describe(ctx context.Context, id string) string {
+	for range 600 {
+		r.mu.Lock()
+		text := r.last[id]
+		r.mu.Unlock()
+		if text != "" || ctx.Err() != nil {
+			return text
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return "nothing has arrived within 30 s"
+}
+
+// waitFor returns when all of ids have arrived, or after limit.
+func (r *reader) waitFor(ctx context.Context, ids map[string]bool, limit time.Duration) {
+	for end := time.Now().Add(limit); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		if lost, _ := r.compare(ids); lost == 0 {
+			time.Sleep(time.Second) // what would come twice has the time to
+			return
+		}
+	}
+}
+
+func (r *reader) compare(ids map[string]bool) (lost, twice int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range ids {
+		if r.seen[id] == 0 {
+			lost++
+		}
+	}
+	for _, n := range r.seen {
+		twice += n - 1
+	}
+	return lost, twice
+}
+
+// count prints the result and returns an error when a promise was broken.
+func (r *reader) count(out io.Writer, ids map[string]bool) error {
+	lost, twice := r.compare(ids)
+	r.mu.Lock()
+	received, invented := 0, 0
+	for id, n := range r.seen {
+		received += n
+		if !ids[id] {
+			invented++
+		}
+	}
+	r.mu.Unlock()
+	fmt.Fprintf(out, "\n== written %d, received %d, lost %d, duplicated %d, invented %d\n", len(ids), received, lost, twice, invented)
+	if lost+invented > 0 {
+		return fmt.Errorf("a promise was broken: %d lost, %d invented", lost, invented)
+	}
+	return nil
+}
