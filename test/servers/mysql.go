@@ -176,10 +176,31 @@ func (s *MySQL) User() string { return s.user }
 // Password is User's password.
 func (s *MySQL) Password() string { return s.password }
 
+// connectTimeout bounds a log-in: a paused server takes connections and says nothing.
+const connectTimeout = 10 * time.Second
+
 // Conn opens a connection as User, with the database db selected unless it is empty.
+// ctx bounds the log-in, not the connection's life.
 func (s *MySQL) Conn(ctx context.Context, db string) (*client.Conn, error) {
-	conn, err := client.ConnectWithContext(ctx, s.addr, s.user, s.password, db, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	// go-mysql's own way looks at the context while it dials and not while it waits
+	// for the server's greeting.
+	cut := func() bool { return true }
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, network, addr)
+		if err == nil {
+			cut = context.AfterFunc(ctx, func() { conn.Close() })
+		}
+		return conn, err
+	}
+	conn, err := client.ConnectWithDialer(ctx, "tcp", s.addr, s.user, s.password, db, dial)
+	if err == nil && !cut() {
+		err = context.Cause(ctx) // cut when it had just succeeded
+	}
 	if err != nil {
+		cut()
 		return nil, fmt.Errorf("connecting to %s: %w", s.name, err)
 	}
 	return conn, nil
