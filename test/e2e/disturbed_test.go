@@ -18,10 +18,11 @@ var disturbedLoad = workload.Load{
 
 const rowsPerSecond = 2_400
 
-// one second of events and one batch: what a restart may publish again at the
-// most, in all partitions together. A batch closes at 10,000 rows; at this load
-// one holds what came while the last was under way.
-const repeatedAtMost = rowsPerSecond + 10_000
+// repeatedAtMost is what one restart may publish again in one partition: the
+// position is saved once a second, a batch closes at 10,000 rows, and both are
+// spread evenly over the partitions. It is twice the second, since chance is not
+// that even.
+const repeatedAtMost = (2*rowsPerSecond + 10_000) / partitions
 
 func load(p play) workload.Load {
 	l := disturbedLoad
@@ -49,7 +50,11 @@ func killConnector(t *testing.T, p play) {
 		}
 	})
 	h := s.finish(s.validators(history.Bound{Rewinds: times, Rows: repeatedAtMost}))
-	t.Logf("%d records repeated in all: %d for each kill", h.Counts().Repeated, h.Counts().Repeated/scaled(t, times))
+	each := h.Counts().Repeated / scaled(t, times)
+	t.Logf("%d records repeated in all: %d for each kill", h.Counts().Repeated, each)
+	if each > rowsPerSecond {
+		t.Errorf("%v: %d records for each kill, %d are written in a second", history.ErrRewindTooLong, each, rowsPerSecond)
+	}
 }
 
 // workOrNot waits for a random time, half of the time from when the connector has
