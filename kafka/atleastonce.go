@@ -27,7 +27,7 @@ func (s *AtLeastOnce) Open(ctx context.Context) (pos position.Position, found bo
 		return pos, false, newError(SinkClosed, "opening the sink a second time", nil)
 	}
 	s.dead = true
-	p, err := s.pub.connect(ctx, "", s.pub.hooks(nil))
+	p, err := s.pub.connect(ctx, "", func() {})
 	if err != nil {
 		return pos, false, err
 	}

@@ -111,7 +111,7 @@ func (s *ExactlyOnce) drop(ctx context.Context) error {
 // position before it. The order matters: what is read before the claim may still
 // change.
 func (s *ExactlyOnce) openEpoch(ctx context.Context) (pos position.Position, found bool, err error) {
-	p, err := s.pub.connect(ctx, s.pub.cfg.TransactionalID(), s.pub.hooks(&s.retries))
+	p, err := s.pub.connect(ctx, s.pub.cfg.TransactionalID(), func() { s.retries.Add(1) })
 	if err != nil {
 		return pos, false, err
 	}

@@ -18,8 +18,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// sarama's circuit breaker sleeps its 10 s to the end; it holds nothing.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/eapache/go-resiliency/breaker.(*Breaker).timer"))
+	goleak.VerifyTestMain(m,
+		// sarama's circuit breaker sleeps its 10 s to the end; it holds nothing.
+		goleak.IgnoreAnyFunction("github.com/eapache/go-resiliency/breaker.(*Breaker).timer"),
+		// One per process, of a library that sarama measures with.
+		goleak.IgnoreAnyFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
 var source = uuid.MustParse("3e11fa47-71ca-11e1-9e33-c80aa9429562")

@@ -3,9 +3,9 @@ package kafka
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -30,12 +30,12 @@ var errDelivery = errors.New("records were not acknowledged within the delivery 
 // ends with the first error. Apart from stop it is used by one goroutine.
 type producer struct {
 	cfg     *Config
-	log     *slog.Logger
 	metrics *Metrics
 	dialer  *dialer
 	topics  *topics
 	client  sarama.Client
-	async   sarama.AsyncProducer // nil until started
+	async   sarama.AsyncProducer                  // nil until started
+	status  *atomic.Pointer[sarama.AsyncProducer] // async for sarama's goroutines
 
 	out     []outgoing
 	keys    map[string][]byte // header names as bytes
@@ -48,18 +48,6 @@ type producer struct {
 // waveTopic is what is on its way to one topic that limits the size of batches.
 type waveTopic struct{ records, bytes int }
 
-// newProducer makes the client; nothing is sent before start.
-func newProducer(cfg *Config, sc *sarama.Config, seeds []string, d *dialer, lim *limits, log *slog.Logger, m *Metrics) (*producer, error) {
-	client, err := sarama.NewClient(seeds, sc)
-	if err != nil {
-		return nil, classify("making the Kafka client", err)
-	}
-	p := &producer{cfg: cfg, log: log, metrics: m, dialer: d, client: client,
-		keys: map[string][]byte{}, wave: map[string]*waveTopic{}, drained: make(chan struct{}), closed: make(chan struct{})}
-	p.topics = newTopics(cfg, client, lim, log)
-	return p, nil
-}
-
 // start sends InitProducerId and begins to drain sarama's channels.
 func (p *producer) start() error {
 	async, err := sarama.NewAsyncProducerFromClient(p.client)
@@ -67,6 +55,7 @@ func (p *producer) start() error {
 		return err
 	}
 	p.async = async
+	p.status.Store(&async)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for m := range async.Successes() {

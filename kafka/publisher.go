@@ -39,18 +39,6 @@ func (p *Publisher) AtLeastOnce() *AtLeastOnce {
 	return &AtLeastOnce{pub: p}
 }
 
-// hooks count what sarama repeats. transaction may be nil.
-func (p *Publisher) hooks(transaction *atomic.Int64) hooks {
-	return hooks{
-		produceRetry: p.metrics.retries.Inc,
-		transactionRetry: func() {
-			if transaction != nil {
-				transaction.Add(1)
-			}
-		},
-	}
-}
-
 // reach finds a broker that answers and returns its address. sarama would ask one
 // seed over and over for a producer id, even a dead one. check looks at the
 // connected broker.
@@ -77,13 +65,23 @@ func reach(sc *sarama.Config, brokers []string, check func(*sarama.Broker) error
 }
 
 // connect makes a producer that has found a living broker but sent nothing yet.
-func (p *Publisher) connect(ctx context.Context, transactionalID string, h hooks) (*producer, error) {
+// transactionRetry is called before each repeated request of a transaction; sarama
+// tells nobody else.
+func (p *Publisher) connect(ctx context.Context, transactionalID string, transactionRetry func()) (*producer, error) {
 	check := func(*sarama.Broker) error { return nil }
 	if transactionalID != "" {
 		check = supportsExactlyOnce
 	}
 	d := newDialer(&p.cfg, transactionalID == "")
-	sc, err := saramaConfig(ctx, &p.cfg, transactionalID, d, h)
+	var status atomic.Pointer[sarama.AsyncProducer]
+	sc, err := saramaConfig(ctx, &p.cfg, transactionalID, d, hooks{
+		produceRetry:     p.metrics.retries.Inc,
+		transactionRetry: transactionRetry,
+		hopeless: func() bool {
+			a := status.Load()
+			return a != nil && (*a).TxnStatus()&sarama.ProducerTxnFlagInError != 0
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +94,15 @@ func (p *Publisher) connect(ctx context.Context, transactionalID string, h hooks
 		}
 		return nil, p.connectError(err)
 	}
-	return newProducer(&p.cfg, sc, []string{seed}, d, p.limits, p.log, p.metrics)
+	client, err := sarama.NewClient([]string{seed}, sc)
+	if err != nil {
+		d.stop()
+		return nil, classify("making the Kafka client", err)
+	}
+	return &producer{
+		cfg: &p.cfg, metrics: p.metrics, dialer: d, topics: newTopics(&p.cfg, client, p.limits, p.log), client: client, status: &status,
+		keys: map[string][]byte{}, wave: map[string]*waveTopic{}, drained: make(chan struct{}), closed: make(chan struct{}),
+	}, nil
 }
 
 // connectError explains why no broker could be reached. A broker that hangs up

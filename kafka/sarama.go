@@ -35,10 +35,13 @@ func produceBackoff(retries, _ int) time.Duration {
 	return min(5*time.Millisecond<<min(max(retries, 0), 5), 100*time.Millisecond)
 }
 
-// hooks are called by sarama before it waits for a retry.
+// hooks are called by sarama's goroutines before they wait for a retry.
 type hooks struct {
 	produceRetry     func()
 	transactionRetry func()
+	// hopeless reports that the transaction has failed already. sarama repeats
+	// what belongs to it all the same; then it need not take its time.
+	hopeless func() bool
 }
 
 // saramaConfig translates cfg. With a transactional id the producer is
@@ -68,7 +71,7 @@ func saramaConfig(ctx context.Context, cfg *Config, transactionalID string, d *d
 	}
 	p.Retry.Max = cfg.MaxRetries
 	p.Retry.BackoffFunc = func(n, limit int) time.Duration {
-		if d.isStopped() {
+		if d.isStopped() || h.hopeless() {
 			return 0 // sarama waits for each record by itself before it lets go
 		}
 		h.produceRetry()
