@@ -121,6 +121,28 @@ func TestB037CheckRefusesAnotherShape(t *testing.T) {
 	}
 }
 
+// The row's size of ENUM and SET follows from the number of elements.
+func TestCheckCountsElements(t *testing.T) {
+	for _, c := range []struct {
+		typ         Type
+		elements    int
+		bytes, fits uint16
+	}{
+		{Enum, 255, 1, 1}, {Enum, 256, 2, 1}, {Enum, 255, 2, 0},
+		{Set, 8, 1, 1}, {Set, 9, 2, 1}, {Set, 24, 3, 1}, {Set, 32, 4, 1}, {Set, 33, 8, 1}, {Set, 33, 5, 0},
+	} {
+		table := &Table{Columns: []Column{{Name: "e", Type: c.typ, Elements: make([]string, c.elements)}}}
+		real := uint16(wireEnum)
+		if c.typ == Set {
+			real = wireSet
+		}
+		err := table.Check(TableMap{Types: []byte{wireString}, Metas: []uint16{real<<8 | c.bytes}})
+		if (err == nil) != (c.fits == 1) {
+			t.Errorf("%s of %d elements in %d bytes: %v", c.typ, c.elements, c.bytes, err)
+		}
+	}
+}
+
 func TestB037SwappedColumnsAreFoundByName(t *testing.T) {
 	r := recordings(t)["mysql-9.7.json"]
 	info, _ := r.tables(t)
@@ -209,6 +231,11 @@ func TestMergeKeepsWhatDiffers(t *testing.T) {
 	}
 	if c := merged.Columns[wire.Column("s2")]; !c.DefaultKnown {
 		t.Errorf("a column that still agrees: %+v", c)
+	}
+	moved := &Table{Name: info.Name, Columns: slices.Clone(info.Columns)}
+	slices.Reverse(moved.Columns)
+	if merged, agreed = wire.Merge(moved); agreed || !merged.Columns[0].DefaultKnown {
+		t.Errorf("the same columns in another order: agreed %t, %+v", agreed, merged.Columns[0])
 	}
 	if wire.Columns[uuid].Type != Binary || wire.Columns[0].DefaultKnown {
 		t.Error("Merge changed its receiver")
