@@ -189,7 +189,6 @@ func microTime(micros uint64) time.Time {
 // queryEvent is a statement in the log. The slices alias the event.
 type queryEvent struct {
 	database []byte
-	status   []byte // status variables, for the SQL mode
 	sql      []byte
 }
 
@@ -204,36 +203,14 @@ func parseQuery(kind replication.EventType, body []byte) (queryEvent, error) {
 	if kind == replication.EXECUTE_LOAD_QUERY_EVENT {
 		r.take(13)
 	}
-	q := queryEvent{status: r.take(statusLen), database: r.take(schemaLen)}
+	r.take(statusLen)
+	q := queryEvent{database: r.take(schemaLen)}
 	r.take(1)
 	q.sql = r.b
 	if r.bad {
 		return q, fmt.Errorf("query event of %d bytes ends early", len(body))
 	}
 	return q, nil
-}
-
-// SQL modes that change how a statement is read (sql/system_variables.h).
-const (
-	modeANSIQuotes         = 1 << 2
-	modeNoBackslashEscapes = 1 << 20
-)
-
-// sqlMode finds the SQL mode among the status variables. The server writes the
-// flags (code 0) and the mode (code 1) first, in this order.
-func (q queryEvent) sqlMode() uint64 {
-	r := reader{b: q.status}
-	for !r.bad && len(r.b) > 0 {
-		switch r.uint(1) {
-		case 0:
-			r.take(4)
-		case 1:
-			return r.uint(8)
-		default:
-			return 0
-		}
-	}
-	return 0
 }
 
 // tableMapHead is the part of a table map that tells whose rows follow.

@@ -104,7 +104,7 @@ func (w *walker) query(h header, body []byte) error {
 	}
 	s := schema.Scan(q.sql, string(q.database))
 	if h.kind == replication.EXECUTE_LOAD_QUERY_EVENT && s.Kind != schema.LoadData {
-		s.Kind, s.Everything = schema.LoadData, s.Everything || len(s.Tables) == 0
+		s = schema.Statement{Kind: schema.LoadData, Everything: true, WritesRows: true}
 	}
 	return w.statement(h, &s)
 }
@@ -119,8 +119,11 @@ func (w *walker) open() error {
 
 func (w *walker) statement(h header, s *schema.Statement) error {
 	switch s.Kind {
-	case schema.Begin, schema.XAStart:
+	case schema.Begin:
 		return w.open()
+	case schema.XAStart:
+		w.group.open = true // on MariaDB the GTID event has opened it
+		return nil
 	case schema.Commit, schema.XACommitOnePhase:
 		return w.commit(h)
 	case schema.XACommit:
@@ -136,31 +139,30 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 		return w.rollbackTo(s.Name)
 	case schema.ReleaseSavepoint, schema.XAEnd, schema.XAPrepare:
 		return nil
-	case schema.DML, schema.LoadData:
-		w.statementFormat(s)
-	case schema.DDL:
-		w.tables.changed(s)
-	case schema.Other:
-		// What can't be followed may have changed a table; reading a shape again is
-		// cheap.
-		w.tables.changed(&schema.Statement{Everything: true})
 	}
+	if s.WritesRows {
+		w.statementFormat(s)
+	}
+	if s.Kind == schema.DDL || s.Everything {
+		w.tables.changed(s)
+	}
+	w.group.open = w.group.open || s.OpensTransaction
 	if w.group.open {
 		return nil // CREATE TABLE ... SELECT, temporary tables: the group goes on
 	}
 	return w.commit(h)
 }
 
-// statementFormat notes DML in statement format that touches an outbox table.
+// statementFormat notes a statement that wrote rows and touches an outbox table.
 // Such rows can't be had; whether it matters is decided at the commit.
 func (w *walker) statementFormat(s *schema.Statement) {
 	name, touched := w.tables.touchesOutbox(s)
 	if !touched || w.group.fault != nil {
 		return
 	}
-	e := newError(StatementFormat, nil, "outbox table %s was written in statement format, so the binlog holds no rows to publish: "+
+	e := newError(StatementFormat, nil, "%s was written in statement format, so the binlog holds no rows to publish: "+
 		"the session has binlog_format STATEMENT or MIXED; write outbox tables with binlog_format=ROW", name)
-	e.Table = name.String()
+	e.Table = name
 	w.group.fault = w.fail(StatementFormat, e, "")
 }
 

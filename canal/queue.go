@@ -88,6 +88,13 @@ func (q *queue) isClosed() bool {
 	return q.closed
 }
 
+// isOver reports whether nothing more will be put.
+func (q *queue) isOver() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed || q.err != nil
+}
+
 // next waits for at least one transaction and takes all.
 func (q *queue) next(ctx context.Context) ([]Transaction, error) {
 	for {

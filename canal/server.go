@@ -141,21 +141,34 @@ func withSession[T any](ctx context.Context, cfg Config, f func(*session) (T, er
 
 func onSession[T any](ctx context.Context, cfg Config, d *dialer, f func(*session) (T, error)) (T, error) {
 	var none T
-	conn, err := client.ConnectWithDialer(ctx, "", cfg.address(), cfg.User, cfg.Password, "", d.open(cfg.ConnectTimeout),
-		func(c *client.Conn) error {
-			c.SetTLSConfig(cfg.tls())
-			return nil
-		})
+	conn, err := guarded(func() (*client.Conn, error) {
+		return client.ConnectWithDialer(ctx, "", cfg.address(), cfg.User, cfg.Password, "", d.open(cfg.ConnectTimeout),
+			func(c *client.Conn) error {
+				c.SetTLSConfig(cfg.tls())
+				return nil
+			})
+	})
 	if err != nil {
 		return none, ctxOr(ctx, classify(err, Unreachable, "connecting to "+cfg.address()))
 	}
 	defer conn.Quit() //nolint:errcheck // a farewell, so that the server does not log an aborted connection
 	s := &session{conn: conn, maria: isMariaDB(conn.GetServerVersion())}
-	v, err := f(s)
+	v, err := guarded(func() (T, error) { return f(s) })
 	if err != nil {
 		return none, ctxOr(ctx, err)
 	}
 	return v, nil
+}
+
+// guarded turns go-mysql's panics over odd packets into errors. What they say may
+// hold data.
+func guarded[T any](f func() (T, error)) (v T, err error) {
+	defer func() {
+		if recover() != nil {
+			err = newError(ServerFailed, nil, "the server at the other end does not follow the protocol")
+		}
+	}()
+	return f()
 }
 
 // ctxOr prefers the reason why the context ended to what it broke.

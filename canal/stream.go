@@ -87,7 +87,7 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 		return onSession(context.Background(), cfg, s.dialer, func(ss *session) ([]schema.ColumnInfo, error) { return ss.columns(name) })
 	}
 	s.syncer = replication.NewBinlogSyncer(s.syncerConfig(cfg, w))
-	streamer, err := s.start(from)
+	streamer, err := guarded(func() (*replication.BinlogStreamer, error) { return s.start(from) })
 	if err != nil {
 		s.dialer.close() // before the syncer, which would open a connection to KILL the old one
 		s.syncer.Close()
@@ -241,15 +241,10 @@ type Status struct {
 func (s *Stream) Status() Status {
 	last, oldest, waiting, bytes := s.queue.snapshot()
 	st := Status{
-		Server: *s.server, Since: s.since, Connected: true, Last: last, Waiting: waiting, WaitingBytes: bytes,
+		Server: *s.server, Since: s.since, Connected: !s.queue.isOver(), Last: last, Waiting: waiting, WaitingBytes: bytes,
 		Inserts: s.stats.inserts.Load(), Updates: s.stats.updates.Load(), Deletes: s.stats.deletes.Load(),
 		Transactions: s.stats.transactions.Load(), RolledBack: s.stats.rolledBack.Load(),
 		ReceivedBytes: s.dialer.received.Load(), Heard: time.Unix(0, s.dialer.heard.Load()),
-	}
-	select {
-	case <-s.ended:
-		st.Connected = false
-	default:
 	}
 	if seconds := s.stats.lastEvent.Load(); seconds > 0 {
 		st.LastEvent = time.Unix(seconds, 0).UTC()

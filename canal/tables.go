@@ -31,8 +31,9 @@ type tableMap struct {
 
 // tables knows whose rows a rows event holds. It is owned by the walker.
 type tables struct {
-	match func(database, table string) bool
-	known map[string]*table // by database and table as they lie in the table map
+	match  func(database, table string) bool
+	known  map[string]*table // by database and table as they lie in the table map
+	outbox []*table          // those of known that are outbox tables
 	// open are the table maps of the running statement. A rows event refers to
 	// one of them by id; the last rows event of a statement closes them.
 	open []openTable
@@ -76,6 +77,9 @@ func (t *tables) add(m tableMapHead) *table {
 	}
 	tab := &table{name: schema.Name{Database: string(m.db), Table: string(m.tab)}}
 	tab.outbox = t.match(tab.name.Database, tab.name.Table)
+	if tab.outbox {
+		t.outbox = append(t.outbox, tab)
+	}
 	t.known[string(m.name)] = tab
 	return tab
 }
@@ -114,51 +118,35 @@ func (t *tables) closeStatement() { t.open = t.open[:0] }
 // forget drops all shapes: the server is another one or restarted.
 func (t *tables) forget() {
 	t.closeStatement()
-	for _, tab := range t.known {
+	for _, tab := range t.outbox {
 		tab.maps = nil
 	}
 }
 
 // changed drops the shapes of the outbox tables that a statement may concern.
 func (t *tables) changed(s *schema.Statement) {
-	for _, tab := range t.known {
-		if tab.outbox && touches(s, tab.name) {
+	for _, tab := range t.outbox {
+		if s.Touches(tab.name) {
 			tab.maps = nil
 		}
 	}
 }
 
-// touchesOutbox names an outbox table that the statement may concern.
-func (t *tables) touchesOutbox(s *schema.Statement) (schema.Name, bool) {
+// touchesOutbox names an outbox table that the statement may concern. Servers
+// with lower_case_table_names log statements as they were typed.
+func (t *tables) touchesOutbox(s *schema.Statement) (string, bool) {
 	for _, n := range s.Tables {
 		if t.match(n.Database, n.Table) || t.match(strings.ToLower(n.Database), strings.ToLower(n.Table)) {
-			return n, true
+			return n.String(), true
 		}
 	}
-	for _, tab := range t.known {
-		if tab.outbox && touches(s, tab.name) {
-			return tab.name, true
+	for _, tab := range t.outbox {
+		if s.Touches(tab.name) {
+			return tab.name.String(), true
 		}
 	}
-	return schema.Name{}, false
-}
-
-// touches is Statement.Touches without regard to case: on servers that fold
-// names a statement may spell them in any way, and a shape read once too often
-// costs nothing.
-func touches(s *schema.Statement, n schema.Name) bool {
-	if s.Touches(n) {
-		return true
+	if s.Everything {
+		return "a table that cannot be told, maybe an outbox table,", true
 	}
-	for _, db := range s.Databases {
-		if strings.EqualFold(db, n.Database) {
-			return true
-		}
-	}
-	for _, t := range s.Tables {
-		if strings.EqualFold(t.Database, n.Database) && strings.EqualFold(t.Table, n.Table) {
-			return true
-		}
-	}
-	return false
+	return "", false
 }
