@@ -194,11 +194,12 @@ func (k *Kafka) properties(cluster []*Kafka) string {
 		"transaction.state.log.replication.factor=" + strconv.Itoa(replicas),
 		"transaction.state.log.min.isr=" + strconv.Itoa(max(1, replicas-1)),
 		"group.initial.rebalance.delay.ms=0",
+		// A broker that was killed is let in again only when its last session is over,
+		// and failures are to be noticed in seconds rather than in tens of them.
+		"broker.session.timeout.ms=3000",
+		"broker.heartbeat.interval.ms=500",
+		"replica.lag.time.max.ms=3000",
 		"log.cleaner.dedupe.buffer.size=16777216", // of 128 MB that the heap lacks
-	}
-	if len(cluster) > 1 {
-		// Failures are noticed in seconds rather than in tens of them.
-		lines = append(lines, "broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500", "replica.lag.time.max.ms=3000")
 	}
 	return strings.Join(append(lines, k.options.Properties...), "\n") + "\n"
 }
@@ -299,13 +300,15 @@ func (k *Kafka) CreateTopic(name string, partitions int32, settings map[string]s
 // ping succeeds when the broker answers for the whole cluster.
 func (k *Kafka) ping(ctx context.Context) error {
 	config := clientConfig()
+	config.Net.ReadTimeout = 2 * time.Second // sarama takes no context
+	if deadline, ok := ctx.Deadline(); ok {
+		config.Net.ReadTimeout = max(time.Millisecond, min(config.Net.ReadTimeout, time.Until(deadline)))
+	}
 	broker := sarama.NewBroker(k.addr)
 	if err := broker.Open(config); err != nil {
 		return err
 	}
 	defer broker.Close()
-	stop := context.AfterFunc(ctx, func() { broker.Close() })
-	defer stop()
 	answer, err := broker.GetMetadata(&sarama.MetadataRequest{Version: 1, Topics: []string{}})
 	if err != nil {
 		return err

@@ -18,7 +18,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Exit(child())
 	}
-	goleak.VerifyTestMain(m)
+	// sarama's metrics library keeps one goroutine for the whole program.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
 func child() int {
