@@ -55,7 +55,10 @@ func (b *builder) integerDefault(text string) {
 		// Java: Math.round(Double.parseDouble(text)), which loses digits above
 		// 2^53 and saturates.
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
-			b.out.Schema.Default = saturate(math.Floor(f + 0.5))
+			if math.Abs(f) < 1<<52 {
+				f = math.Floor(f + 0.5)
+			}
+			b.out.Schema.Default = saturate(f)
 		}
 		return
 	}

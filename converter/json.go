@@ -31,16 +31,27 @@ func DefaultJSONOptions() JSONOptions {
 type JSONConverter struct {
 	opts  JSONOptions
 	mu    sync.RWMutex
-	texts map[*Schema][]byte
+	texts map[*Schema]schemaText
+}
+
+// schemaText is a schema as JSON, or why it has none.
+type schemaText struct {
+	text []byte
+	err  error
 }
 
 var _ Converter = (*JSONConverter)(nil)
 
-const maxSchemaTexts = 1000
+// maxSchemaTexts is schemas.cache.size; maxWriteDepth is Jackson's limit of nesting
+// (com.fasterxml.jackson.core.StreamWriteConstraints).
+const (
+	maxSchemaTexts = 1000
+	maxWriteDepth  = 1000
+)
 
 // NewJSONConverter returns a converter with these options.
 func NewJSONConverter(opts JSONOptions) *JSONConverter {
-	return &JSONConverter{opts: opts, texts: make(map[*Schema][]byte)}
+	return &JSONConverter{opts: opts, texts: make(map[*Schema]schemaText)}
 }
 
 // Append implements Converter.
@@ -49,26 +60,34 @@ func (c *JSONConverter) Append(dst []byte, s *Schema, v any) (out []byte, isNull
 		return dst, true, nil
 	}
 	if !c.opts.Schemas {
-		out, err = c.value(dst, s, v)
+		out, err = c.value(dst, s, v, 0)
 		return out, false, err
 	}
+	schema := c.schemaText(s)
+	if schema.err != nil {
+		return dst, false, schema.err
+	}
 	dst = append(dst, `{"schema":`...)
-	dst = append(dst, c.schemaText(s)...)
+	dst = append(dst, schema.text...)
 	dst = append(dst, `,"payload":`...)
-	if out, err = c.value(dst, s, v); err != nil {
+	if out, err = c.value(dst, s, v, 1); err != nil {
 		return out, false, err
 	}
 	return append(out, '}'), false, nil
 }
 
-func (c *JSONConverter) schemaText(s *Schema) []byte {
+func (c *JSONConverter) schemaText(s *Schema) schemaText {
 	c.mu.RLock()
 	text, ok := c.texts[s]
 	c.mu.RUnlock()
 	if ok {
 		return text
 	}
-	text = c.appendSchema(nil, s, "")
+	if 1+schemaDepth(s) > maxWriteDepth {
+		text.err = errTooDeep
+	} else {
+		text.text = c.appendSchema(nil, s, "")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.texts) >= maxSchemaTexts {
@@ -76,6 +95,23 @@ func (c *JSONConverter) schemaText(s *Schema) []byte {
 	}
 	c.texts[s] = text
 	return text
+}
+
+var errTooDeep = dataError("JsonConverter", "the value or its schema is nested more than 1000 deep")
+
+// schemaDepth is how deep the JSON of a schema nests.
+func schemaDepth(s *Schema) int {
+	if s == nil {
+		return 0
+	}
+	depth := 1
+	if s.Elem != nil {
+		depth = 1 + schemaDepth(s.Elem)
+	}
+	for i := range s.Fields {
+		depth = max(depth, 2+schemaDepth(s.Fields[i].Schema))
+	}
+	return depth
 }
 
 // appendSchema writes the members in the order in which JsonConverter adds them.
@@ -109,7 +145,7 @@ func (c *JSONConverter) appendSchema(dst []byte, s *Schema, field string) []byte
 	}
 	dst = appendParams(dst, s.Params)
 	if s.Default != nil {
-		if d, err := c.value(append(dst, `,"default":`...), s, s.Default); err == nil {
+		if d, err := c.value(append(dst, `,"default":`...), s, s.Default, 0); err == nil {
 			dst = d
 		}
 	}
@@ -133,7 +169,8 @@ func appendParams(dst []byte, params []Param) []byte {
 	return append(dst, '}')
 }
 
-func (c *JSONConverter) value(dst []byte, s *Schema, v any) ([]byte, error) {
+// value writes one value; depth is how many objects and arrays it is in.
+func (c *JSONConverter) value(dst []byte, s *Schema, v any, depth int) ([]byte, error) {
 	if v == nil {
 		switch {
 		case s == nil:
@@ -159,13 +196,13 @@ func (c *JSONConverter) value(dst []byte, s *Schema, v any) ([]byte, error) {
 		if !ok {
 			return dst, mismatch(s)
 		}
-		return c.list(dst, s, list)
+		return c.list(dst, s, list, depth+1)
 	case Record:
 		st, ok := v.(*Struct)
 		if !ok {
 			return dst, mismatch(s)
 		}
-		return c.record(dst, st)
+		return c.record(dst, st, depth+1)
 	}
 	switch v := v.(type) {
 	case float64:
@@ -221,20 +258,26 @@ func (c *JSONConverter) bytes(dst []byte, v any) ([]byte, error) {
 	}
 }
 
-func (c *JSONConverter) list(dst []byte, s *Schema, list []any) (out []byte, err error) {
+func (c *JSONConverter) list(dst []byte, s *Schema, list []any, depth int) (out []byte, err error) {
+	if depth > maxWriteDepth {
+		return dst, errTooDeep
+	}
 	dst = append(dst, '[')
 	for i, e := range list {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = c.value(dst, s.Elem, e); err != nil {
+		if dst, err = c.value(dst, s.Elem, e, depth); err != nil {
 			return dst, err
 		}
 	}
 	return append(dst, ']'), nil
 }
 
-func (c *JSONConverter) record(dst []byte, v *Struct) (out []byte, err error) {
+func (c *JSONConverter) record(dst []byte, v *Struct, depth int) (out []byte, err error) {
+	if depth > maxWriteDepth {
+		return dst, errTooDeep
+	}
 	dst = append(dst, '{')
 	for i := range v.Schema.Fields {
 		f := &v.Schema.Fields[i]
@@ -242,7 +285,7 @@ func (c *JSONConverter) record(dst []byte, v *Struct) (out []byte, err error) {
 			dst = append(dst, ',')
 		}
 		dst = append(appendQuoted(dst, f.Name), ':')
-		if dst, err = c.value(dst, f.Schema, v.Values[i]); err != nil {
+		if dst, err = c.value(dst, f.Schema, v.Values[i], depth); err != nil {
 			return dst, err
 		}
 	}

@@ -1,0 +1,108 @@
+package router
+
+import (
+	"strings"
+
+	"github.com/binlog-outbox/binlog-outbox/converter"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// plan is what the configuration means for one shape of a table. Columns are
+// indexes into it, or noColumn.
+type plan struct {
+	row *converter.RowSchema
+
+	id, key, payload, route, timestamp, version int
+	placements                                  []placed
+	// missing are the needed columns that the table lacks, in order of the
+	// configuration and without repeats.
+	missing []string
+	// payloadPrint is the fingerprint of the payload's schema.
+	payloadPrint string
+}
+
+const noColumn = -1
+
+// placed is a Placement with its column.
+type placed struct {
+	Placement
+	index int
+}
+
+func (r *Router) newPlan(t *schema.Table) *plan {
+	p := &plan{row: converter.ForTable(r.cfg.TopicPrefix, t, r.cfg.Modes)}
+	find := func(name string) int {
+		i := t.Column(name)
+		if i < 0 {
+			p.lacks(name)
+		}
+		return i
+	}
+	p.payload = find(r.cfg.Payload)
+	p.timestamp, p.version = noColumn, noColumn
+	if r.cfg.Timestamp != "" {
+		p.timestamp = find(r.cfg.Timestamp)
+	}
+	p.id = find(r.cfg.ID)
+	if r.cfg.SchemaVersion != "" && r.hasEnvelope {
+		p.version = find(r.cfg.SchemaVersion)
+	}
+	for _, pl := range r.cfg.Placements {
+		i := t.Column(pl.Column)
+		if i < 0 && r.cfg.OnMissing == MissingError {
+			p.lacks(pl.Column)
+		}
+		p.placements = append(p.placements, placed{pl, i})
+	}
+	p.key = find(r.cfg.Key)
+	p.route = find(r.cfg.RouteBy)
+	if p.payload >= 0 {
+		p.payloadPrint = string(p.row.Columns[p.payload].Schema.Fingerprint(nil))
+	}
+	return p
+}
+
+func (p *plan) lacks(name string) {
+	for _, m := range p.missing {
+		if m == name {
+			return
+		}
+	}
+	p.missing = append(p.missing, name)
+}
+
+// missingError names everything that the table lacks, so that it can be put right
+// at once.
+func (p *plan) missingError() error {
+	noun := "the column "
+	if len(p.missing) > 1 {
+		noun = "the columns "
+	}
+	return &Error{
+		Code: CodeMissingColumn, Table: p.row.Table.Name, Column: p.missing[0],
+		Reason: "the table lacks " + noun + strings.Join(p.missing, ", ") + ", which the configuration names",
+	}
+}
+
+// keyChanged reports an UPDATE of a primary key column. Debezium makes a delete
+// and an insert of it, and the router routes the insert.
+func (p *plan) keyChanged(row *schema.Row) bool {
+	for _, i := range p.row.Table.PrimaryKey {
+		if i < 0 || i >= len(row.Before) || i >= len(row.After) {
+			continue
+		}
+		if row.After[i] != schema.Missing && !sameValue(row.Before[i], row.After[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameValue(a, b any) bool {
+	x, ok1 := a.([]byte)
+	y, ok2 := b.([]byte)
+	if ok1 || ok2 {
+		return ok1 && ok2 && string(x) == string(y)
+	}
+	return a == b
+}
