@@ -83,16 +83,16 @@ func Nearest(word string, candidates []string) string {
 		if word != "" && c != "" && (strings.HasPrefix(word, c) || strings.HasPrefix(c, word)) && distance > 2 {
 			best, distance = c, 2 // "warning" for warn
 		}
-		if d := editDistance(strings.ToLower(word), strings.ToLower(c)); d < distance {
+		if d := EditDistance(strings.ToLower(word), strings.ToLower(c)); d < distance {
 			best, distance = c, d
 		}
 	}
 	return best
 }
 
-// editDistance counts insertions, deletions, replacements and swaps of neighbours
+// EditDistance counts insertions, deletions, replacements and swaps of neighbours
 // (optimal string alignment).
-func editDistance(a, b string) int {
+func EditDistance(a, b string) int {
 	if abs(len(a)-len(b)) > len(a)+2 {
 		return abs(len(a) - len(b))
 	}

@@ -1,0 +1,157 @@
+package debezium
+
+import (
+	"strings"
+
+	"github.com/binlog-outbox/binlog-outbox/config"
+)
+
+// converterTypes are the converters by their class without the package; Connect
+// takes that, and the name without "Converter", for aliases.
+var converterTypes = map[string]config.ConverterType{
+	"org.apache.kafka.connect.storage.StringConverter":       config.ConverterString,
+	"org.apache.kafka.connect.json.JsonConverter":            config.ConverterJSON,
+	"org.apache.kafka.connect.converters.ByteArrayConverter": config.ConverterBytes,
+	"io.debezium.converters.BinaryDataConverter":             config.ConverterBinary,
+	"io.debezium.converters.ByteArrayConverter":              config.ConverterBinary,
+	"org.apache.kafka.connect.storage.SimpleHeaderConverter": config.ConverterSimple,
+}
+
+// converterType returns the type of a class or alias.
+func converterType(class string) (config.ConverterType, bool) {
+	class = strings.TrimSpace(class)
+	if t, ok := converterTypes[class]; ok {
+		return t, true
+	}
+	// Aliases of the four whose short name is their own.
+	for full, t := range converterTypes {
+		name := full[strings.LastIndexByte(full, '.')+1:]
+		if full != "io.debezium.converters.ByteArrayConverter" && (class == name || class == strings.TrimSuffix(name, "Converter")) {
+			return t, true
+		}
+	}
+	return "", false
+}
+
+// converters turns key.converter, value.converter and header.converter over. As
+// in Connect a converter that the connector does not name is the worker's, with
+// the worker's options; one that it names has the connector's options alone.
+func (c *connector) converters() {
+	for _, part := range []string{"key", "value", "header"} {
+		key := part + ".converter"
+		get, prefix := c.get, c.withPrefix(key+".")
+		class, ok := c.get(key)
+		if !ok || class.value == "" {
+			for _, k := range prefix {
+				l, _ := c.get(k)
+				c.harmless(l, key+" is not given here, so Connect takes no options of it either")
+			}
+			get, prefix = c.worker.get, c.worker.withPrefix(key+".")
+			class, ok = c.worker.get(key)
+		}
+		if ok && class.value != "" {
+			c.converter(part, class, get, prefix)
+			continue
+		}
+		if part != "header" && !c.own["format."+part+".type"] {
+			c.refuse(c.absent(key), "is not given; it stands in the file of the worker, so give that too with --worker")
+		}
+	}
+}
+
+func (c *connector) converter(part string, class located, get func(string) (located, bool), options []string) {
+	path := "format." + part
+	if !c.literal(class) {
+		return
+	}
+	t, ok := converterType(class.value)
+	if !ok || t == config.ConverterSimple && part != "header" {
+		c.refuse(class, strings.TrimSpace(class.value)+" is not possible; StringConverter, JsonConverter, ByteArrayConverter and BinaryDataConverter are")
+		for _, key := range options {
+			l, _ := get(key)
+			c.harmless(l, "of that converter")
+		}
+		return
+	}
+	c.take(class, path+".type", string(t), "")
+	o := converterOptions{c: c, part: part, get: get}
+	if t == config.ConverterJSON {
+		o.json(class, path+".", class.key+".")
+	}
+	if t == config.ConverterBinary {
+		o.delegate(class, path)
+	}
+	for _, key := range options {
+		if c.handled[key] && class.file == c.file {
+			continue
+		}
+		l, _ := get(key)
+		switch option := strings.TrimPrefix(key, class.key+"."); {
+		case o.done[key]:
+		case option == "converter.encoding" && strings.EqualFold(strings.ReplaceAll(l.word(), "-", ""), "utf8"):
+			c.same(l, "so it is here")
+		case option == "converter.encoding":
+			c.refuse(l, "texts are UTF-8")
+		case option == "converter.type" || option == "schemas.cache.size" || option == "schemas.enable" || strings.HasPrefix(option, "delegate."):
+			c.harmless(l, "changes nothing for this converter")
+		default:
+			c.unknown(l, []string{class.key + ".schemas.enable", class.key + ".decimal.format", class.key + ".replace.null.with.default", class.key + ".delegate.converter.type"})
+		}
+	}
+}
+
+// converterOptions reads the options of one converter.
+type converterOptions struct {
+	c    *connector
+	part string
+	get  func(string) (located, bool)
+	done map[string]bool
+}
+
+// json takes JsonConverter's options from keys that begin with prefix. Its
+// schemas.enable is true by default, ours is not.
+func (o *converterOptions) json(class located, path, prefix string) {
+	schemas := true
+	if l, ok := o.option(prefix + "schemas.enable"); ok {
+		toggle(l.key, path+"schemas").apply(o.c, l)
+		schemas = l.word() != "false"
+	} else {
+		o.c.set(class, path+"schemas", true)
+	}
+	o.c.schemas = o.c.schemas || schemas && o.part != "header"
+	if l, ok := o.option(prefix + "decimal.format"); ok {
+		word(l.key, path+"decimal", "base64", "numeric").apply(o.c, l)
+	}
+	if l, ok := o.option(prefix + "replace.null.with.default"); ok {
+		toggle(l.key, path+"replace_null_with_default").apply(o.c, l)
+	}
+}
+
+func (o *converterOptions) option(key string) (located, bool) {
+	l, ok := o.get(key)
+	if ok {
+		if o.done == nil {
+			o.done = map[string]bool{}
+		}
+		o.done[key] = true
+	}
+	return l, ok
+}
+
+// delegate takes what BinaryDataConverter does with everything but bytes.
+func (o *converterOptions) delegate(class located, path string) {
+	key := class.key + ".delegate.converter.type"
+	l, ok := o.option(key)
+	if !ok || l.value == "" {
+		return
+	}
+	t, ok := converterType(l.value)
+	if !ok || t == config.ConverterSimple || t == config.ConverterBinary {
+		o.c.refuse(l, l.value+" is not possible; StringConverter, JsonConverter and ByteArrayConverter are")
+		return
+	}
+	o.c.take(l, path+".delegate", string(t), "")
+	if t == config.ConverterJSON {
+		o.json(l, path+".delegate_", key+".")
+	}
+}

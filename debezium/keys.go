@@ -1,0 +1,288 @@
+package debezium
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/config"
+)
+
+// rules is the table of the connector's keys that stand for themselves: those of
+// Debezium's MySQL and MariaDB connectors 2.7 to 3.6, and of Kafka Connect's
+// source connectors. Exact keys come before prefixes.
+var rules = sync.OnceValue(func() []rule {
+	return slices.Concat(sourceRules(), snapshotRules(), dataRules(), connectRules(), runtimeRules(), legacyRules(), prefixRules())
+})
+
+func sourceRules() []rule {
+	return slices.Concat([]rule{
+		text("topic.prefix", "topic_prefix"),
+		text("database.hostname", "source.host"),
+		text("database.port", "source.port"),
+		text("database.user", "source.user"),
+		// A password may begin or end with a blank.
+		{key: "database.password", apply: func(c *connector, l located) { c.take(l, "source.password", l.value, "") }},
+		text("database.server.id", "source.server_id"),
+		duration("connect.timeout.ms", "source.connect_timeout"),
+		duration("connect.keep.alive.interval.ms", "source.heartbeat"),
+		parsed("gtid.source.includes", "source.gtid_include", list),
+		parsed("gtid.source.excludes", "source.gtid_exclude", list),
+		only("gtid.source.filter.dml.events", "other origins' rows are not published without being counted; leave it out", "true"),
+		{key: "gtid.ignore.on.recovery", apply: ignoreGTID},
+		only("include.query", "only change events hold the query, and the router drops them", "true", "false"),
+	}, ignored("the connection is watched by the server's heartbeats (source.heartbeat)", "connect.keep.alive"),
+		ignored("server_id is derived from the node and the connector when it is not given", "database.server.id.offset"),
+		ignored("there is no JDBC driver here", "database.jdbc.driver", "database.protocol", "database.query.timeout.ms", "database.initial.statements", "driver.*"),
+		ignored("the binlog is read in another way", "binlog.buffer.size", "binlog.net.write.timeout", "binlog.net.read.timeout", "use.nongraceful.disconnect",
+			"min.row.count.to.stream.results", "query.fetch.size", "connection.validation.timeout.ms", "executor.shutdown.timeout.ms", "read.only", "log.position.check.enable"),
+	)
+}
+
+func list(l located) (any, error) {
+	var out []string
+	for item := range strings.SplitSeq(l.value, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			out = append(out, item)
+		}
+	}
+	return out, nil
+}
+
+func ignoreGTID(c *connector, l located) {
+	switch on, err := boolean(l); {
+	case !c.literal(l):
+	case err != nil:
+		c.refuse(l, err.Error())
+	case on:
+		c.take(l, "source.positions", string(config.PositionsFile), "positions are files and offsets")
+	default:
+		c.same(l, "so it is here")
+	}
+}
+
+func snapshotRules() []rule {
+	return slices.Concat([]rule{
+		{key: "snapshot.mode", apply: snapshotMode},
+		only("snapshot.query.mode", "the rows of the outbox are read as they are; leave it out", "select_all"),
+		{key: "snapshot.include.collection.list", apply: snapshotSelection},
+		{key: "snapshot.select.statement.overrides", apply: snapshotSelection},
+	}, ignored("the rows of the outbox are read without locks and in one go",
+		"snapshot.locking.mode", "snapshot.locking.mode.custom.name", "snapshot.lock.timeout.ms", "snapshot.fetch.size", "snapshot.max.threads",
+		"snapshot.max.threads.multiplier", "legacy.snapshot.max.threads", "snapshot.tables.order.by.row.count", "snapshot.delay.ms", "streaming.delay.ms",
+		"snapshot.scan.all.columns.force", "snapshot.new.tables", "snapshot.mode.custom.name", "snapshot.query.mode.custom.name", "snapshot.mode.configuration.based.*"),
+		ignored("there are no incremental snapshots without signals", "incremental.snapshot.*", "signal.poll.interval.ms"),
+	)
+}
+
+func snapshotMode(c *connector, l located) {
+	if !c.literal(l) {
+		return
+	}
+	start, note := config.StartSnapshot, ""
+	switch l.word() {
+	case "initial":
+	case "when_needed":
+		note = "but when a position is lost, the connector stops and says so, instead of publishing all rows again"
+	case "no_data", "schema_only":
+		start = config.StartCurrent
+	case "never":
+		start = config.StartEarliest
+	case "recovery", "schema_only_recovery":
+		start, note = config.StartNever, "there is no schema history to recover; the position must be there"
+	case "always", "initial_only", "configuration_based", "custom":
+		c.refuse(l, fmt.Sprintf("%s is not possible here; initial, no_data and when_needed are", l.word()))
+		return
+	default:
+		c.refuse(l, (&wordError{l.value, []string{"initial", "no_data", "when_needed", "recovery", "never"}}).Error())
+		return
+	}
+	c.start = start
+	c.take(l, "source.start", string(start), note)
+}
+
+func snapshotSelection(c *connector, l located) {
+	mode, ok := c.get("snapshot.mode")
+	if ok && slices.Contains([]string{"no_data", "schema_only", "never", "recovery", "schema_only_recovery"}, mode.word()) || l.value == "" {
+		c.harmless(l, "no rows are read from the table at the start")
+		return
+	}
+	c.refuse(l, "at the start all rows of the outbox are published, or with snapshot.mode=no_data none; leave it out")
+}
+
+func dataRules() []rule {
+	return slices.Concat([]rule{
+		only("binary.handling.mode", "binary columns are handed on as bytes; give the value converter that consumers need instead", "bytes"),
+		only("decimal.handling.mode", "only precise is possible yet; leave it out", "precise"),
+		only("time.precision.mode", "only adaptive_time_microseconds is possible yet; leave it out", "adaptive_time_microseconds"),
+		only("bigint.unsigned.handling.mode", "only long is possible yet; leave it out", "long"),
+		only("enable.time.adjuster", "years below 100 are adjusted as Debezium does by default; leave it out", "true"),
+		only("schema.name.adjustment.mode", "only none is possible yet; leave it out", "none"),
+		only("field.name.adjustment.mode", "only none is possible yet; leave it out", "none"),
+		only("event.processing.failure.handling.mode", "it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
+		only("event.deserialization.failure.handling.mode", "it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
+		only("inconsistent.schema.handling.mode", "it would lose rows in silence; a row that does not fit its table stops the connector here", "fail"),
+		only("provide.transaction.metadata", "the topic with transaction boundaries is not written", "false"),
+		only("table.ignore.builtin", "tables of the server itself are no outboxes", "true"),
+		only("topic.delimiter", "topics are named by the router, and schemas with a dot", "."),
+		only("topic.naming.strategy", "topics are named by the router; the heartbeat topic and schema names follow Debezium's default strategy",
+			"io.debezium.schema.schematopicnamingstrategy", "io.debezium.schema.defaulttopicnamingstrategy"),
+		toggle("extended.headers.enabled", "headers.context"),
+		{key: "skipped.operations", apply: skippedOperations},
+	}, schemaOnly("it adds to schemas what is not known here; leave it out", []string{"false"}, "include.schema.comments", "column.propagate.source.type", "datatype.propagate.source.type"),
+		refused("consumers would get other values; the router sends only the columns that it is told, so leave it out, or use a generated column",
+			"column.exclude.list", "column.include.list", "column.mask.*", "column.truncate.*"),
+		[]rule{plugins("converters", "custom converters"), plugins("post.processors", "post processors")},
+		ignored("a value that can't be read stops the connector, with the transaction named", "event.converting.failure.handling.mode"),
+		ignored("the router drops deletes and their tombstones", "tombstones.on.delete"),
+		ignored("the router has its own key", "message.key.columns"),
+		ignored("updates of the outbox are passed over", "skip.messages.without.change"),
+		ignored("there is no topic of schema changes", "include.schema.changes"),
+		ignored("there is no schema history; table shapes come from the binlog and from the server", "schema.history.internal", "schema.history.internal.*", "database.history.*", "ddl.parser.type"),
+		ignored("the router drops what it is in", "sourceinfo.struct.maker", "transaction.metadata.factory", "unavailable.value.placeholder", "topic.transaction", "topic.cache.size"),
+	)
+}
+
+// plugins refuses a list of aliases of Java classes, and passes over their options.
+func plugins(key, what string) rule {
+	return rule{key: key, apply: func(c *connector, l located) {
+		if strings.TrimSpace(l.value) == "" {
+			c.same(l, "so it is here")
+			return
+		}
+		c.refuse(l, what+" are Java classes and change values; leave them out")
+		for _, alias := range splitList(l.value) {
+			c.consume(alias+".", l.key, "of "+key)
+		}
+	}}
+}
+
+// skippedOperations: truncates, updates and deletes are passed over here too.
+func skippedOperations(c *connector, l located) {
+	if !c.literal(l) {
+		return
+	}
+	for op := range strings.SplitSeq(l.word(), ",") {
+		switch strings.TrimSpace(op) {
+		case "c":
+			c.refuse(l, "c would skip the inserts, which are all that an outbox is about")
+			return
+		case "u", "d", "t", "none", "":
+		default:
+			c.refuse(l, (&wordError{strings.TrimSpace(op), []string{"c", "u", "d", "t", "none"}}).Error())
+			return
+		}
+	}
+	c.harmless(l, "updates, deletes and truncates of the outbox are passed over")
+}
+
+func connectRules() []rule {
+	return slices.Concat([]rule{
+		{key: "exactly.once.support", apply: func(c *connector, l located) {
+			if c.own["kafka.delivery"] {
+				c.harmless(l, ownPrefix+"kafka.delivery is given")
+				return
+			}
+			c.take(l, "kafka.delivery", string(config.ExactlyOnce), "")
+		}},
+		only("errors.tolerance", "all would lose in silence what the router refuses; leave it out", "none"),
+		{key: "errors.max.retries", apply: func(c *connector, l located) {
+			if !number.MatchString(strings.TrimSpace(l.value)) && c.literal(l) {
+				c.refuse(l, fmt.Sprintf("%q is not a number", l.value))
+				return
+			}
+			c.take(l, "retry.max_attempts", strings.TrimSpace(l.value), "")
+		}},
+		{key: "retriable.restart.connector.wait.ms", apply: retryWait},
+		duration("heartbeat.interval.ms", "heartbeat.interval"),
+		text("topic.heartbeat.prefix", "heartbeat.topic_prefix"),
+		text("heartbeat.topics.prefix", "heartbeat.topic_prefix"),
+		{key: "signal.data.collection", apply: func(c *connector, l located) {
+			if l.value == "" {
+				c.same(l, "so it is here")
+				return
+			}
+			c.take(l, "signals.table", strings.TrimSpace(l.value), "")
+		}},
+		{key: "signal.enabled.channels", apply: func(c *connector, l located) {
+			if strings.Contains(l.word(), "kafka") {
+				c.refuse(l, "signals from a Kafka topic are not available; leave kafka out")
+				return
+			}
+			c.harmless(l, "signals come from signal.data.collection alone")
+		}},
+		{key: "notification.enabled.channels", apply: func(c *connector, l located) {
+			if strings.Contains(l.word(), "sink") {
+				c.refuse(l, "the topic of notifications is not written; leave sink out")
+				return
+			}
+			c.harmless(l, "what they tell stands in the log and in the metrics")
+		}},
+		only("openlineage.integration.enabled", "OpenLineage is not available; leave it out", "false"),
+	}, refused("the heartbeat topic is named by topic.heartbeat.prefix and topic.prefix; leave it out", "topic.heartbeat.name"),
+		ignored("the position moves on without writing to the database", "heartbeat.action.query"),
+		ignored("one connector is one task", "tasks.max", "tasks.max.enforce", "multi.partition.mode", "task.id"),
+		ignored("batches hold what has arrived while the one before was committed, within limits.*", "max.batch.size", "max.queue.size", "poll.interval.ms", "queue.provider.type"),
+		ignored("a batch of whole transactions is committed as soon as there is one", "transaction.boundary", "transaction.boundary.interval.ms"),
+		ignored("positions have a place of their own", "offsets.storage.topic", "offset.flush.interval.ms", "offset.flush.timeout.ms"),
+		ignored("errors are logged with their reason, and retried as retry.* says", "errors.retry.timeout", "errors.retry.delay.max.ms", "errors.retry.delay.initial.ms", "errors.log.enable", "errors.log.include.messages"),
+		ignored("metrics have their own labels", "custom.metric.tags", "statistics.metrics.enabled", "advanced.metrics.enable"),
+		ignored("there is nothing of it here", "config.action.reload", "custom.sanitize.pattern", "custom.retriable.exception"),
+	)
+}
+
+// retryWait is one fixed wait in Debezium; ours grows up to it.
+func retryWait(c *connector, l located) {
+	if !c.literal(l) {
+		return
+	}
+	d, err := milliseconds(l)
+	if err != nil {
+		c.refuse(l, err.Error())
+		return
+	}
+	if d = max(d, time.Millisecond); d < config.NewConnector().Retry.Initial {
+		c.set(l, "retry.initial", d.String())
+	}
+	c.take(l, "retry.max", d.String(), "")
+}
+
+func runtimeRules() []rule {
+	return []rule{{key: "max.queue.size.in.bytes", apply: func(c *connector, l located) {
+		if strings.TrimSpace(l.value) == "0" {
+			c.harmless(l, "memory is always bounded; see limits.queue_bytes")
+			return
+		}
+		c.take(l, "limits.queue_bytes", strings.TrimSpace(l.value), "")
+	}}}
+}
+
+// legacyRules are keys of Debezium 1.x, which 2.x and 3.x pass over in silence.
+func legacyRules() []rule {
+	var out []rule
+	for _, names := range [][2]string{
+		{"database.server.name", "topic.prefix"},
+		{"table.whitelist", "table.include.list"}, {"table.blacklist", "table.exclude.list"},
+		{"database.whitelist", "database.include.list"}, {"database.blacklist", "database.exclude.list"},
+		{"column.whitelist", "column.include.list"}, {"column.blacklist", "column.exclude.list"},
+	} {
+		out = append(out, refused("is a key of Debezium 1.x, which later versions pass over; it is "+names[1]+" since", names[0])...)
+	}
+	return out
+}
+
+func prefixRules() []rule {
+	return slices.Concat(
+		ignored("is for a sink connector or another client", "consumer.override.*", "admin.override.*", "errors.deadletterqueue.*", "schema.include.list", "schema.exclude.list"),
+		ignored("signals come from signal.data.collection alone", "signal.*"),
+		ignored("what they tell stands in the log and in the metrics", "notification.*"),
+		ignored("OpenLineage is not available", "openlineage.*"),
+		ignored("only the outbox tables are read", "guardrail.*", "memory.management.*"),
+		ignored("is for Debezium's own tests", "internal.*", "test.*"),
+		[]rule{{key: "database.", prefix: true, near: true, apply: func(c *connector, l located) {
+			c.harmless(l, "is a property of the JDBC driver, and there is none here")
+		}}},
+	)
+}
