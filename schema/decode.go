@@ -126,7 +126,7 @@ func (c *Column) decode(raw any) (any, error) {
 			return c.decodeFixed(s)
 		}
 	case Unknown:
-		return nil, fmt.Errorf("the column's type is not supported")
+		return nil, fmt.Errorf("values of type %s are not supported", c.sql())
 	}
 	return nil, errRaw(raw)
 }

@@ -96,6 +96,9 @@ func (i *ColumnInfo) column() (Column, error) {
 		return c, err
 	}
 	c.Type = typeByName(strings.ToLower(i.DataType))
+	if strings.Contains(i.ColumnType, "COMPRESSED") && !strings.Contains(i.ColumnType, "'") {
+		c.Type = Unknown // MariaDB: the row holds compressed bytes, not the text
+	}
 	c.Unsigned = def.unsigned
 	switch c.Type {
 	case Decimal:

@@ -51,7 +51,9 @@ func TestFromInformationSchema(t *testing.T) {
 			Column{Type: UUID, DefaultExpr: "uuid()"}},
 		{"unknown", ColumnInfo{DataType: "xmltype", ColumnType: "xmltype"}, Column{Type: Unknown}},
 		{"compressed", ColumnInfo{DataType: "varchar", ColumnType: "varchar(5) /*M!100301 COMPRESSED*/", CharLength: 5, Charset: "ascii"},
-			Column{Type: VarChar, Length: 5, Charset: "ascii"}},
+			Column{Type: Unknown}},
+		{"enum that says compressed", ColumnInfo{DataType: "enum", ColumnType: "enum('COMPRESSED')", Charset: "ascii"},
+			Column{Type: Enum, Charset: "ascii", Elements: []string{"COMPRESSED"}}},
 
 		{"MySQL text default", ColumnInfo{DataType: "int", ColumnType: "int", Default: ptr("'x'")}, Column{Type: Int, Default: ptr("'x'")}},
 		{"MySQL default that looks like NULL", ColumnInfo{DataType: "varchar", ColumnType: "varchar(4)", CharLength: 4, Charset: "ascii", Default: ptr("NULL")},

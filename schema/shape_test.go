@@ -121,6 +121,24 @@ func TestB037CheckRefusesAnotherShape(t *testing.T) {
 	}
 }
 
+// A column that can't be read does not stand in the way of the others.
+func TestCheckPassesOverUnknownTypes(t *testing.T) {
+	table, err := FromInformationSchema(Name{"d", "t"}, []ColumnInfo{
+		{Name: "id", Position: 1, DataType: "int", ColumnType: "int(11)"},
+		{Name: "c", Position: 2, DataType: "text", ColumnType: "text /*M!100301 COMPRESSED*/", Charset: "utf8mb4"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := TableMap{MariaDB: true, Types: []byte{wireLong, wireBlobCompressed}, Metas: []uint16{0, 2}}
+	if err := table.Check(m); err != nil {
+		t.Error(err)
+	}
+	if _, err := table.Columns[1].Decode("x"); err == nil || !strings.Contains(err.Error(), "COMPRESSED") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // The row's size of ENUM and SET follows from the number of elements.
 func TestCheckCountsElements(t *testing.T) {
 	for _, c := range []struct {
