@@ -108,20 +108,17 @@ func (p *regexParser) class(f regexFlags, depth int) (runeSet, error) {
 		case p.peek("]") && !start:
 			p.pos++
 			if operands > 0 {
-				union = result.and(union)
+				union = intersect(result, union)
 			}
 			if negated {
 				union = union.not()
 			}
 			return union, nil
 		case p.take("&&"):
-			if start {
-				return nil, p.fail("bad class syntax")
-			}
 			if operands++; operands > 1 {
-				union = result.and(union)
+				union = intersect(result, union)
 			}
-			result, union = union, nil
+			result, union, start = union, nil, false
 			continue
 		}
 		start = false
@@ -130,6 +127,18 @@ func (p *regexParser) class(f regexFlags, depth int) (runeSet, error) {
 			return nil, err
 		}
 		union = append(union, part...)
+	}
+}
+
+// intersect takes a missing operand, as in [&&a], for all characters.
+func intersect(a, b runeSet) runeSet {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	default:
+		return a.and(b)
 	}
 }
 
