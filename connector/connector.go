@@ -83,16 +83,15 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	open, cancel := either(stop, lease)
 	defer cancel()
 	for open.Err() == nil {
-		changed := c.positions.Changed()
 		if want := c.positions.RunState(); want != Running {
 			c.setState(State(want), nil)
-			c.wait(open, changed, 0)
+			c.waitWhile(open, want, 0)
 			pause.Reset()
 			continue
 		}
 		c.setState(StateRunning, nil)
 		began := time.Now()
-		err := c.runTerm(stop, lease, leaderTerm, changed)
+		err := c.runTerm(stop, lease, leaderTerm)
 		switch {
 		case err == nil, open.Err() != nil, errors.Is(err, errTermRestart):
 			if open.Err() != nil && err != nil && !errors.Is(err, context.Cause(open)) {
@@ -101,7 +100,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 			continue
 		case !retryable(err):
 			c.fail(err)
-			c.wait(open, changed, 0)
+			c.waitWhile(open, Running, 0)
 			pause.Reset()
 			continue
 		}
@@ -110,7 +109,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 		}
 		d := pause.NextBackOff()
 		c.retrying(err, d)
-		c.wait(open, changed, d)
+		c.waitWhile(open, Running, d)
 	}
 }
 
@@ -119,7 +118,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 var errTermRestart = errors.New("term ended by an operator")
 
 // runTerm runs one term and ends it in an orderly way when the wanted state changes.
-func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64, changed <-chan struct{}) error {
+func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64) error {
 	stop, end := context.WithCancelCause(stop)
 	defer end(nil)
 	hard, cut := context.WithCancelCause(lease)
@@ -128,12 +127,12 @@ func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64, chan
 	go func() {
 		defer close(watching)
 		for stop.Err() == nil {
+			changed := c.positions.Changed()
+			if c.positions.RunState() != Running {
+				end(errTermRestart)
+			}
 			select {
 			case <-changed:
-				changed = c.positions.Changed()
-				if c.positions.RunState() != Running {
-					end(errTermRestart)
-				}
 			case <-c.restart:
 				end(errTermRestart)
 			case <-stop.Done():
@@ -161,19 +160,28 @@ func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64, chan
 // errDrain cuts a term whose orderly end took too long.
 var errDrain = errors.New("what had been read could not be published in time")
 
-// wait returns when the stored state changed, a restart was asked for, ctx ended,
-// or after d if that is not zero.
-func (c *Connector) wait(ctx context.Context, changed <-chan struct{}, d time.Duration) {
+// waitWhile returns when the wanted state is no longer the given one, a restart
+// was asked for, ctx ended, or after d if that is not zero.
+func (c *Connector) waitWhile(ctx context.Context, state RunState, d time.Duration) {
 	var after <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		after = timer.C
 	}
-	select {
-	case <-after:
-	case <-changed:
-	case <-c.restart:
-	case <-ctx.Done():
+	for {
+		changed := c.positions.Changed()
+		if c.positions.RunState() != state {
+			return
+		}
+		select {
+		case <-changed: // perhaps something else: positions are in the same store
+		case <-after:
+			return
+		case <-c.restart:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }

@@ -33,6 +33,7 @@ type world struct {
 	rnd    *rand.Rand
 	faults float64 // chance of a fault at each opportunity
 	refuse uint64  // id of a row that can't be encoded; 0 for none
+	opens  int     // times the source was opened
 	away   error   // what opening the source answers while it is set
 
 	// What is durable.
@@ -100,6 +101,9 @@ type simSource struct {
 }
 
 func (w *world) Open(_ context.Context, from position.Position) (Source, error) {
+	w.mu.Lock()
+	w.opens++
+	w.mu.Unlock()
 	if w.chance() {
 		return nil, errSim
 	}
@@ -251,6 +255,7 @@ func (w *world) SavePosition(ctx context.Context, _ uint64, p position.Position)
 		return fmt.Errorf("stored position went back from %s to %s", w.stored, p)
 	}
 	w.stored, w.found = p.Clone(), true
+	w.notify()
 	return nil
 }
 
@@ -270,6 +275,11 @@ func (w *world) set(s RunState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.want = s
+	w.notify()
+}
+
+// notify wakes whoever waits for a change; w.mu is held.
+func (w *world) notify() {
 	close(w.change)
 	w.change = make(chan struct{})
 }

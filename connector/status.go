@@ -106,7 +106,7 @@ func (c *Connector) fail(err error) {
 
 func (c *Connector) retrying(err error, pause time.Duration) {
 	c.metrics.termEnded(err)
-	c.log.Warn("term ended, trying again", "code", code(err), "error", err, "pause", pause)
+	c.log.Warn("term ended, trying again", "code", code(err), "error", err, "pause", pause.Round(time.Millisecond).String())
 	c.setState(StateRunning, c.lastError(err, time.Now().Add(pause)))
 	c.setPhase("waiting to retry")
 }

@@ -147,7 +147,6 @@ func (d *daemon) run(ctx context.Context) error {
 
 // lead runs all connectors while this node leads.
 func (d *daemon) lead(stop, lease context.Context, term uint64) {
-	d.log.Info("this node leads", "term", term)
 	var wg sync.WaitGroup
 	for _, c := range d.connectors {
 		c.positions.newRun()

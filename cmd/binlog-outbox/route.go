@@ -114,9 +114,8 @@ func newConverter(c config.Converter, quirks bool) (converter.Converter, error) 
 	}
 }
 
-// needed leaves it to the router which columns must be in a row image: it names
-// the row and the role of the column.
-func (*route) needed(*schema.Table) []int { return nil }
+// needed are the columns that must be in a row image; only these are decoded.
+func (r *route) needed(t *schema.Table) []int { return r.router.Columns(t) }
 
 // memory holds the records of one batch.
 type memory struct {

@@ -51,8 +51,8 @@ connectors:
     source:
       host: %s
       port: %d
-      user: cdc
-      password: cdc
+      user: %s
+      password: %s
       table: shop.outbox
       start: earliest
       tls: {mode: disabled}
@@ -61,6 +61,6 @@ connectors:
     kafka:
       brokers: [%q]
       create_topics: {partitions: 3, replication_factor: 1}
-`, filepath.Join(dir, "data"), mysql.Host(), mysql.Port(), broker)
+`, filepath.Join(dir, "data"), mysql.Host(), mysql.Port(), servers.CDCUser, servers.CDCPassword, broker)
 	return os.WriteFile(path, []byte(text), 0o600)
 }
