@@ -158,28 +158,54 @@ func (a archive) line(suite string) string {
 	return fmt.Sprintf("deb %s%s %s %s\n", options, a.uri, suite, strings.Join(a.components, " "))
 }
 
-// debianArchive answers where Debian packages come from on this machine.
-func debianArchive() (archive, release, error) {
+// ownArchive answers where this machine's own release comes from.
+func ownArchive() (archive, release, error) {
 	r, err := readRelease("/etc/os-release")
 	if err != nil {
 		return archive{}, r, err
-	}
-	if mirror := os.Getenv("BINLOG_OUTBOX_DEBIAN_MIRROR"); mirror != "" {
-		a := archive{uri: mirror, components: []string{"main"}}
-		if keyring := "/usr/share/keyrings/debian-archive-keyring.gpg"; exists(keyring) {
-			a.signedBy = keyring
-		}
-		return a, r, nil
 	}
 	all, err := readArchives("/etc/apt")
 	if err != nil {
 		return archive{}, r, err
 	}
-	a, found := mainArchive(all, r)
+	own, found := mainArchive(all, r)
 	if !found {
 		return archive{}, r, errors.New("apt's sources name no archive of this system")
 	}
-	return a, r, nil
+	return own, r, nil
+}
+
+// debianArchive answers where Debian's packages come from: the machine's own archive
+// or, where that is another system's, the one that the environment names. work is a
+// folder for what it needs to find out.
+func debianArchive(ctx context.Context, work string) (archive, error) {
+	own, r, err := ownArchive()
+	if err != nil {
+		return archive{}, err
+	}
+	mirror := os.Getenv("BINLOG_OUTBOX_DEBIAN_MIRROR")
+	switch {
+	case mirror != "":
+		keyring, err := debianKeyring(ctx, work, own, r)
+		return archive{uri: mirror, components: []string{"main"}, signedBy: keyring}, err
+	case r.id != "debian":
+		return archive{}, fmt.Errorf("it comes from Debian, and this is %s: name a Debian archive in BINLOG_OUTBOX_DEBIAN_MIRROR, or a running server in the environment", r.id)
+	}
+	return own, nil
+}
+
+// debianKeyring answers the keyring that Debian's archives are checked with. Systems
+// made from Debian have it as a package, which their own keys vouch for.
+func debianKeyring(ctx context.Context, work string, own archive, r release) (string, error) {
+	const path = "usr/share/keyrings/debian-archive-keyring.gpg"
+	if exists("/" + path) {
+		return "/" + path, nil
+	}
+	root := filepath.Join(work, "keyring")
+	err := build(ctx, root, func(tmp string) error {
+		return unpackPackages(ctx, filepath.Join(work, "keyring-apt"), tmp, own.line(r.codename), "debian-archive-keyring")
+	})
+	return filepath.Join(root, path), err
 }
 
 func exists(path string) bool {

@@ -38,19 +38,19 @@ func findDatabase(ctx context.Context, kind Kind, log io.Writer) (*database, err
 	db := &database{kind: kind, home: filepath.Join(cache, string(kind))}
 	db.root = filepath.Join(db.home, "root")
 	err = build(ctx, db.root, func(tmp string) error {
-		from, system, err := debianArchive()
+		work := filepath.Join(db.home, "apt")
+		from, system, err := ownArchive()
 		if err != nil {
 			return err
 		}
 		suite, packages := system.codename, []string{"mariadb-server-core", "mariadb-client-core"}
 		if kind == KindMySQL {
-			if system.id != "debian" && os.Getenv("BINLOG_OUTBOX_DEBIAN_MIRROR") == "" {
-				return fmt.Errorf("MySQL comes from Debian, and this is %s: name a Debian archive in BINLOG_OUTBOX_DEBIAN_MIRROR, or a running server in BINLOG_OUTBOX_TEST_MYSQL", system.id)
-			}
 			suite, packages = "sid", []string{"mysql-server-core", "mysql-client-core"}
+			if from, err = debianArchive(ctx, work); err != nil {
+				return err
+			}
 		}
 		say(log, "fetching %s from %s %s", kind, from.uri, suite)
-		work := filepath.Join(db.home, "apt")
 		if err := unpackPackages(ctx, work, tmp, from.line(suite), packages...); err != nil {
 			return err
 		}

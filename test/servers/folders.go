@@ -196,15 +196,24 @@ func StopDetached(ctx context.Context, dir string) (bool, error) {
 	if pid == 0 {
 		return false, nil
 	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		return true, fmt.Errorf("stopping process %d: %w", pid, err)
-	}
-	return true, poll(ctx, pollInterval, nil, func(context.Context) error {
+	gone := func(context.Context) error {
 		if runningIn(dir) != 0 {
 			return fmt.Errorf("process %d still runs", pid)
 		}
 		return nil
-	})
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return true, fmt.Errorf("stopping process %d: %w", pid, err)
+	}
+	patient, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	if err := poll(patient, pollInterval, nil, gone); err == nil || ctx.Err() != nil {
+		return true, err
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return true, fmt.Errorf("killing process %d: %w", pid, err)
+	}
+	return true, poll(ctx, pollInterval, nil, gone)
 }
 
 // copyTree copies the regular files and folders below from to the folder to, which
