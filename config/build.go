@@ -96,6 +96,29 @@ func Settings(list ...Setting) Layer {
 	}
 }
 
+// Append is a layer of single values whose connectors come after those of the
+// layers before: its "connectors[0]" is the next one.
+func Append(list ...Setting) Layer {
+	return func(b *builder) {
+		base := len(b.config.Connectors)
+		for _, s := range list {
+			if rest, ok := strings.CutPrefix(s.Path, "connectors["); ok {
+				number, rest, _ := strings.Cut(rest, "]")
+				i, err := strconv.Atoi(number)
+				if err != nil {
+					b.problem(s.Path, s.Origin, "there is no connectors[%s]", number)
+					continue
+				}
+				s.Path = index("connectors", base+i) + rest
+			}
+			b.set(s)
+		}
+	}
+}
+
+// IsSecret reports whether the setting at path is one whose value is never shown.
+func IsSecret(path string) bool { return typeOf(generalPath(path)) == secretType }
+
 // Build returns the configuration that layers make, on top of the defaults. The
 // error is of type Problems and holds all that is wrong.
 func Build(layers ...Layer) (*Config, error) { return (&Builder{}).Build(layers...) }

@@ -120,6 +120,25 @@ func TestSettings(t *testing.T) {
 
 const minimalSource = `connectors: [{name: a, source: {host: m, user: u}, kafka: {brokers: ["k:1"]}}]`
 
+func TestAppend(t *testing.T) {
+	more := func(name string) []Setting {
+		return []Setting{
+			{Path: "connectors[0].name", Value: name}, {Path: "connectors[0].source.host", Value: "m"}, {Path: "connectors[0].source.user", Value: "u"},
+			{Path: "connectors[0].source.table", Value: "a.b"}, {Path: "connectors[0].kafka.brokers", Value: "k:1"}, {Path: "log.level", Value: "warn"},
+		}
+	}
+	c, err := Build(YAML("x", []byte(strings.Replace(minimalSource, "user: u", "user: u, table: a.b", 1))), Append(more("b")...), Append(more("c")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Connectors) != 3 || c.Connectors[0].Name+c.Connectors[1].Name+c.Connectors[2].Name != "abc" || c.Log.Level != "warn" {
+		t.Errorf("got %+v", c)
+	}
+	if !IsSecret("connectors[7].source.password") || IsSecret("connectors[7].source.user") || IsSecret("nothing") {
+		t.Error("IsSecret is wrong")
+	}
+}
+
 func TestChecks(t *testing.T) {
 	bad := errors.New("group 7 is not in route_regex")
 	b := Builder{Resolver: testResolver(), Checks: []Check{func(c *Connector) error {
@@ -128,7 +147,7 @@ func TestChecks(t *testing.T) {
 	text := strings.Replace(Example(), "${env:MYSQL_PASSWORD}", "x", 1) + "    outbox:\n      route_topic: a$7\n"
 	_, err := b.Build(YAML("node.yaml", []byte(text)))
 	want := "node.yaml:4:5: connectors[0]: all of it\n" +
-		"node.yaml:13:20: connectors[0].outbox.route_topic: group 7 is not in route_regex"
+		"node.yaml:14:20: connectors[0].outbox.route_topic: group 7 is not in route_regex"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -18,6 +18,7 @@ connectors:
       user: outbox_cdc
       password: ${env:MYSQL_PASSWORD}
       table: shop.outbox
+      start: current
     kafka:
       brokers: [kafka-1.example.internal:9092]
 `

@@ -141,6 +141,8 @@ func (b *builder) node() {
 	b.cluster(&c.Cluster)
 	if c.Admin.Listen != "" {
 		b.address("admin.listen", c.Admin.Listen)
+		b.require(c.Admin.AllowRemote || loopback(c.Admin.Listen), "admin.listen",
+			"%q can be reached from other hosts, and the interface has no passwords; listen on 127.0.0.1, or set admin.allow_remote if the network protects it", c.Admin.Listen)
 	}
 	for component, level := range c.Log.Levels {
 		b.word("log.levels."+component, level, b.table["log.level"].words)
@@ -179,6 +181,8 @@ func (b *builder) cluster(c *Cluster) {
 		b.reject("cluster.listen", "is required with cluster.peers; for instance 0.0.0.0:7400")
 	} else {
 		b.address("cluster.listen", c.Listen)
+		b.require(c.TLS.Cert != "" || c.Insecure || loopback(c.Listen), "cluster.listen",
+			"%q can be reached from other hosts; give cluster.tls, or set cluster.insecure if the network protects it", c.Listen)
 	}
 	if c.Advertise != "" {
 		b.address("cluster.advertise", c.Advertise)
@@ -336,6 +340,13 @@ func (b *builder) address(path, text string) {
 		}
 	}
 	b.require(err == nil, path, "%q is not an address; write host:port", text)
+}
+
+// loopback does not resolve names other than localhost: what they mean may change.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err != nil || host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (b *builder) certificate(path, ca, cert, key string, keyPEM Secret) {

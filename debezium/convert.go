@@ -151,8 +151,9 @@ func (c *Conversion) Problems() config.Problems {
 	return out
 }
 
-// Layer returns the settings as a layer for config.Build.
-func (c *Conversion) Layer() config.Layer { return config.Settings(c.Settings...) }
+// Layer returns the settings as a layer for config.Build. Its connectors come after
+// those of the layers before.
+func (c *Conversion) Layer() config.Layer { return config.Append(c.Settings...) }
 
 // located is a value with the place where it was found.
 type located struct {

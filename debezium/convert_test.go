@@ -287,6 +287,33 @@ func TestOwnKeysWin(t *testing.T) {
 	}
 }
 
+func TestListeners(t *testing.T) {
+	for listeners, want := range map[string]string{
+		"http://:8083": ":8083 remote", "http://0.0.0.0:8083,https://x:1": "0.0.0.0:8083 remote", "HTTP://localhost:80": "localhost:80", "http://[::1]:80": "[::1]:80",
+		"https://:8443": "", "8083": "", "": "127.0.0.1:8083",
+	} {
+		c, err := Convert(Options{Worker: &File{"w", []byte("listeners=" + listeners)}})
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s was taken", listeners)
+			}
+			continue
+		}
+		built, buildErr := config.Build(c.Layer())
+		if err != nil || buildErr != nil {
+			t.Errorf("%s: %v, %v", listeners, err, buildErr)
+			continue
+		}
+		got := built.Admin.Listen
+		if built.Admin.AllowRemote {
+			got += " remote"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", listeners, got, want)
+		}
+	}
+}
+
 func TestPredicates(t *testing.T) {
 	const matches = "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"
 	guard := func(class, pattern, negate, tables string) map[string]string {

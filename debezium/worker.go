@@ -97,9 +97,13 @@ func (w *worker) configProviders() {
 // listeners is where the REST interface listens.
 func (w *worker) listeners() {
 	l, ok := w.get("listeners")
-	if !ok || strings.TrimSpace(l.value) == "" {
+	if !ok {
 		// Kafka Connect listens on all addresses when nothing is said; here an
 		// interface without passwords stays on this host.
+		return
+	}
+	if strings.TrimSpace(l.value) == "" {
+		w.same(l, "nothing is asked for")
 		return
 	}
 	first := splitList(l.value)[0]
@@ -111,7 +115,13 @@ func (w *worker) listeners() {
 		w.refuse(l, "only http:// is possible yet; put a proxy before it")
 	default:
 		w.settings = append(w.settings, config.Setting{Path: "admin.listen", Value: net.JoinHostPort(u.Hostname(), u.Port()), Origin: l.origin()})
-		w.line(l, Taken, "admin.listen", "")
+		text := ""
+		if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			// Written down in the worker's file, so it is meant.
+			w.settings = append(w.settings, config.Setting{Path: "admin.allow_remote", Value: true, Origin: l.origin()})
+			text = "and admin.allow_remote, since the file asks for an address that other hosts can reach"
+		}
+		w.line(l, Taken, "admin.listen", text)
 	}
 }
 
