@@ -7,28 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/binlog-outbox/binlog-outbox/config"
 )
-
-func newRunCommand(stderr io.Writer) *cobra.Command {
-	var in inputs
-	cmd := &cobra.Command{
-		Use:   "run [--config node.yaml] [--worker worker.properties] [connector.json ...]",
-		Short: "Run a node until it is told to stop",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			in.connectors = args
-			cfg, err := in.load()
-			if err != nil {
-				return configError(err)
-			}
-			return runDaemon(cmd.Context(), cfg, stderr)
-		},
-	}
-	in.flags(cmd)
-	return cmd
-}
 
 // runDaemon works until ctx ends.
 func runDaemon(ctx context.Context, cfg *config.Config, stderr io.Writer) error {
