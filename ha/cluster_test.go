@@ -265,6 +265,23 @@ func TestB089LeadershipMoves(t *testing.T) {
 	wg.Wait()
 }
 
+// TestShutdownHandsOver: the next leader does not have to wait until the last one
+// is missed.
+func TestShutdownHandsOver(t *testing.T) {
+	configs := clusterOf(t, 3, nil)
+	for i := range configs {
+		configs[i].HeartbeatTimeout = 2 * time.Second
+	}
+	leader, others := leaderOf(t, startAll(t, configs))
+	must(t, leader.SavePosition(testContext(t), "orders", Run{leader.term(), "r"}, at(1)))
+	begin := time.Now()
+	must(t, leader.stop(t))
+	leaderOf(t, others)
+	if took := time.Since(begin); took >= configs[0].HeartbeatTimeout {
+		t.Errorf("the next leader took %s: it was elected, not handed over to", took)
+	}
+}
+
 // TestStepDownHandsOver: a leader that can't work gives way to one that can.
 func TestStepDownHandsOver(t *testing.T) {
 	nodes := startAll(t, clusterOf(t, 3, nil))

@@ -166,6 +166,40 @@ func TestB091B092DirectoriesThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestB092EachDamagedPage overwrites the head of each page of the log in turn:
+// the node refuses the file, or has lost nothing. It never crashes.
+func TestB092EachDamagedPage(t *testing.T) {
+	dir := filled(t, 0)
+	path := filepath.Join(dir, logFile)
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	page, refused := os.Getpagesize(), 0
+	for at := 0; at < len(whole); at += page {
+		damage(t, path, func([]byte) []byte {
+			b := bytes.Clone(whole)
+			copy(b[at:], bytes.Repeat([]byte{0xa5}, 64))
+			return b
+		})
+		n, err := Open(testConfig(t, dir), quiet(), nil)
+		if err != nil {
+			if refused++; !errors.Is(err, ErrCorrupt) {
+				t.Errorf("page %d: %v", at/page, err)
+			}
+			continue
+		}
+		r := run(t, n)
+		r.waitReady(t)
+		if st, _ := r.Connector("orders"); st.Position.Seq != 50 {
+			t.Errorf("page %d: position %d after damage that was not seen", at/page, st.Position.Seq)
+		}
+		must(t, r.stop(t))
+	}
+	if refused == 0 {
+		t.Error("no damage was seen")
+	}
+	t.Logf("%d of %d pages matter", refused, len(whole)/page)
+}
+
 func sealed(body string) []byte {
 	return append([]byte(encodeSum(body)+" "), body...)
 }

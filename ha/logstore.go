@@ -44,17 +44,41 @@ type logStore struct {
 }
 
 func openLogStore(path string, onFailure func(error)) (s *logStore, err error) {
+	options, release := boltOptions()
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
 	defer catch(path, &err)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	if err := checkFile(path); err != nil {
 		return nil, err
 	}
-	options := *bbolt.DefaultOptions
-	options.Timeout = lockWait
-	db, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: &options, MsgpackUseNewTimeFormat: true})
+	db, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: options, MsgpackUseNewTimeFormat: true})
 	if err != nil {
 		return nil, storeError(path, err)
 	}
 	return &logStore{BoltStore: db, path: path, onFailure: onFailure}, nil
+}
+
+// boltOptions returns bbolt's defaults with our limit for the lock. release
+// closes the file where bbolt panicked on it and nobody has a handle any more.
+// Closing alone would not give the lock back, for the mapping stays.
+func boltOptions() (o *bbolt.Options, release func()) {
+	opts := *bbolt.DefaultOptions
+	opts.Timeout = lockWait
+	var file *os.File
+	opts.OpenFile = func(path string, flag int, mode os.FileMode) (_ *os.File, err error) {
+		file, err = os.OpenFile(path, flag, mode)
+		return file, err
+	}
+	return &opts, func() {
+		if file != nil { // both fail where bbolt has closed it already
+			_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+			_ = file.Close()
+		}
+	}
 }
 
 // checkFile has bbolt check all of its pages before anybody relies on them: it
@@ -67,11 +91,16 @@ func checkFile(path string) (err error) {
 	if err != nil {
 		return storeError(path, err)
 	}
-	options := *bbolt.DefaultOptions
-	options.Timeout = lockWait
+	options, release := boltOptions()
 	options.ReadOnly = true
 	options.PreLoadFreelist = true
-	db, err := bbolt.Open(path, 0o600, &options)
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	defer catch(path, &err)
+	db, err := bbolt.Open(path, 0o600, options)
 	if err != nil {
 		return storeError(path, err)
 	}

@@ -307,7 +307,7 @@ func TestB092FullDiskStopsTheNode(t *testing.T) {
 	}
 	said := strings.Join(text, "\n")
 	t.Log(said)
-	for _, want := range []string{"save:", "run:", "raft.db", "free space"} {
+	for _, want := range []string{"save: save_position: outcome unknown", "run: running node n1: ", "raft.db", "free space"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the node's last words lack %q", want)
 		}
