@@ -1,6 +1,7 @@
 package canal
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -35,7 +36,7 @@ func cmpFlavor(p position.Position) position.Flavor {
 }
 
 func checkGTID(server *Server, from position.Position) error {
-	if server.GTIDMode != "ON" && server.GTIDMode != "ON_PERMISSIVE" {
+	if server.GTIDMode != "ON" { // the server refuses to position by GTID in any other mode
 		return newError(WrongMode, nil, "the position is a GTID set but the server has gtid_mode=%s; set gtid_mode=ON, or start again from a file and position", server.GTIDMode)
 	}
 	if err := behind(server, from); err != nil {
@@ -117,4 +118,61 @@ func checkFile(s *session, server *Server, from position.Position) error {
 	e := newError(Behind, nil, "the server has no binlog %s (yet)", from.File)
 	e.Difference = from.File
 	return e
+}
+
+// jumped looks into the binlogs between a position and the file in which the
+// server began a dump by GTID set. The server begins in the newest file before
+// which everything is known to the reader, and anonymous transactions, written
+// while gtid_mode was not ON, are known to nobody: it would pass over them
+// without a word.
+func (s *session) jumped(from position.Position, start string) error {
+	logs, err := s.binlogs()
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		after, err := position.CompareFiles(l.Name, from.File)
+		if err != nil || after < 0 {
+			continue
+		}
+		before, err := position.CompareFiles(l.Name, start)
+		if err != nil || before >= 0 {
+			break
+		}
+		at := uint64(4)
+		if after == 0 {
+			at = max(from.Pos, 4)
+		}
+		if err := s.anonymousIn(l.Name, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// anonymousIn looks for an anonymous transaction. There is next to nothing to
+// look at in such a file: all transactions with GTIDs in it are known.
+func (s *session) anonymousIn(file string, at uint64) error {
+	const page = 1000
+	for {
+		r, err := s.query("the events of "+file, fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %d LIMIT %d", quoted(file), at, page))
+		if err != nil {
+			return err
+		}
+		for i := range r.RowNumber() {
+			if text(r, i, 2) == "Anonymous_Gtid" {
+				pos, _ := r.GetUint(i, 1)
+				e := newError(AnonymousTransaction, nil, "there is a transaction without GTID that was not read yet, and that a position by GTID set passes over: "+
+					"the server ran with gtid_mode other than ON; start again from this file and position, or accept the loss with a new position")
+				e.File, e.Pos = file, pos
+				return e
+			}
+			if end, _ := r.GetUint(i, 4); end > at {
+				at = end
+			}
+		}
+		if r.RowNumber() < page {
+			return nil
+		}
+	}
 }

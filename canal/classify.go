@@ -35,7 +35,7 @@ var fatalReads = []struct {
 	{"which is not in the master's binlog", Behind},
 	{"impossible position", Behind},
 	{"anonymous transaction", AnonymousTransaction},
-	{"gtid_mode = off", WrongMode},
+	{"gtid_mode = ", WrongMode},
 	{"binary log is not open", WrongMode},
 	{"max_allowed_packet", TooLarge},
 	{"misconfigured master", ServerFailed},

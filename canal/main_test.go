@@ -152,7 +152,7 @@ func (r *reading) until(id int64) *reading {
 			}
 		}
 		if err := r.step(); err != nil {
-			r.t.Fatalf("waiting for row %d, after rows %v: %v", id, r.rows(), err)
+			r.t.Fatalf("waiting for row %d, after rows %.200s: %v", id, r.rows(), err)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (r *reading) fails() *canal.Error {
 		case errors.As(err, &e):
 			return e
 		default:
-			r.t.Fatalf("after rows %s: %v", r.rows(), err)
+			r.t.Fatalf("after rows %.200s: %v", r.rows(), err)
 		}
 	}
 }

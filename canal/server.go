@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -35,6 +37,11 @@ type Server struct {
 	RowImage       string // "FULL"
 	RowMetadata    string // "FULL", "MINIMAL", ...
 	RowValueOption string // "PARTIAL_JSON"
+	// SyncBinlog and FlushLog are sync_binlog and innodb_flush_log_at_trx_commit:
+	// other than 1, a crash of the server's host may lose what was published.
+	SyncBinlog, FlushLog string
+	// Retention is how long the server keeps binlogs; 0 means for ever or unknown.
+	Retention time.Duration
 }
 
 // Binlog is one file of SHOW BINARY LOGS.
@@ -218,7 +225,8 @@ func (s *session) inspect() (*Server, error) {
 	}
 	// Not SELECT @@x: which of them exist depends on the version.
 	r, err := s.query("its settings", "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_id', 'server_uuid', 'gtid_mode', 'log_bin', "+
-		"'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_row_value_options')")
+		"'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_row_value_options', "+
+		"'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', 'expire_logs_days')")
 	if err != nil {
 		return nil, err
 	}
@@ -246,9 +254,26 @@ func (s *session) inspect() (*Server, error) {
 			out.RowMetadata = v
 		case "binlog_row_value_options":
 			out.RowValueOption = v
+		case "sync_binlog":
+			out.SyncBinlog = v
+		case "innodb_flush_log_at_trx_commit":
+			out.FlushLog = v
+		case "binlog_expire_logs_seconds":
+			out.Retention = max(out.Retention, seconds(v, 1))
+		case "expire_logs_days":
+			out.Retention = max(out.Retention, seconds(v, 86400))
 		}
 	}
 	return out, s.sets(out)
+}
+
+// seconds reads a number of units, which may have decimals on MariaDB.
+func seconds(v string, unit float64) time.Duration {
+	n, err := strconv.ParseFloat(v, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return time.Duration(n * unit * float64(time.Second))
 }
 
 // sets reads the GTID sets. SHOW VARIABLES would cut them at 1,024 characters.
@@ -303,12 +328,14 @@ func (s *session) binlogs() ([]Binlog, error) {
 
 // startOf is the GTID position at which a binlog of MariaDB begins.
 func (s *session) startOf(file string) (*position.Set, error) {
-	v, err := s.value("the beginning of its oldest binlog", "SELECT BINLOG_GTID_POS('"+strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(file)+"', 4)")
+	v, err := s.value("the beginning of its oldest binlog", "SELECT BINLOG_GTID_POS('"+quoted(file)+"', 4)")
 	if err != nil {
 		return nil, err
 	}
 	return parseServerSet(position.MariaDB, v)
 }
+
+func quoted(s string) string { return strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) }
 
 // binlogStatus: MySQL 8.2 renamed the statement and 8.4 dropped the old name,
 // MariaDB keeps it.

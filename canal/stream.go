@@ -86,6 +86,14 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 	w.shapes.columns = func(name schema.Name) ([]schema.ColumnInfo, error) {
 		return onSession(context.Background(), cfg, s.dialer, func(ss *session) ([]schema.ColumnInfo, error) { return ss.columns(name) })
 	}
+	if from.HasGTID() && server.Flavor == position.MySQL && from.Server == server.UUID && from.File != "" {
+		// Files and offsets are of this server, so that they tell how far it was read.
+		place := position.Position{File: from.File, Pos: from.Pos}
+		w.jumped = func(start string) error {
+			_, err := onSession(context.Background(), cfg, s.dialer, func(ss *session) (struct{}, error) { return struct{}{}, ss.jumped(place, start) })
+			return err
+		}
+	}
 	s.syncer = replication.NewBinlogSyncer(s.syncerConfig(cfg, w))
 	streamer, err := guarded(func() (*replication.BinlogStreamer, error) { return s.start(from) })
 	if err != nil {

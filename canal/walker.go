@@ -39,6 +39,10 @@ type walker struct {
 	// can't name it, so the file is read from its start and passed over.
 	skipTo uint64
 
+	// jumped is asked once, when the first file of a dump is later than the one of
+	// the position. Nil where that means nothing.
+	jumped func(start string) error
+
 	tables *tables
 	shapes shapes
 	group  group
@@ -173,6 +177,14 @@ func (w *walker) rotate(h header, body []byte) error {
 			return w.fail(WrongHistory, nil, "binlog %s ends before position %d, where to go on", w.file, w.skipTo)
 		}
 		return nil // the server says where the dump begins, at 4
+	}
+	if ask := w.jumped; ask != nil {
+		w.jumped = nil
+		if order, err := position.CompareFiles(w.file, file); err == nil && order < 0 {
+			if err := ask(file); err != nil {
+				return err
+			}
+		}
 	}
 	if h.artificial() && file == w.file && pos == w.pos&(1<<32-1) {
 		return nil
