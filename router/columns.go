@@ -18,3 +18,12 @@ func (r *Router) Columns(t *schema.Table) []int {
 	columns = slices.Compact(columns)
 	return slices.DeleteFunc(columns, func(i int) bool { return i < 0 })
 }
+
+// Check returns an error that names all columns that t lacks and the configuration
+// names, nil when there are none.
+func (r *Router) Check(t *schema.Table) error {
+	if p := r.planFor(t); len(p.missing) > 0 {
+		return p.missingError()
+	}
+	return nil
+}

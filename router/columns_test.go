@@ -2,6 +2,7 @@ package router
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/binlog-outbox/binlog-outbox/schema"
@@ -22,5 +23,27 @@ func TestColumnsAreThoseThatRouteLooksAt(t *testing.T) {
 	}
 	if got, want := r.Columns(table), []int{1, 2, 3, 5, 6, 7}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestCheckNamesAllMissingColumns(t *testing.T) {
+	r, err := New(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &schema.Table{Name: schema.Name{Database: "shop", Table: "outbox"}}
+	for _, name := range []string{"id", "aggregatetype"} {
+		table.Columns = append(table.Columns, schema.Column{Name: name, Type: schema.VarChar, Length: 10, Charset: "utf8mb4"})
+	}
+	err = r.Check(table)
+	if err == nil || !strings.Contains(err.Error(), "payload, aggregateid") || !strings.Contains(err.Error(), "shop.outbox") {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"payload", "aggregateid"} {
+		table.Columns = append(table.Columns, schema.Column{Name: name, Type: schema.VarChar, Length: 10, Charset: "utf8mb4"})
+	}
+	whole := *table
+	if err := r.Check(&whole); err != nil {
+		t.Error(err)
 	}
 }

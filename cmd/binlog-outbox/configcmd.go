@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -41,6 +42,7 @@ func newConfigShow(p *program) *cobra.Command {
 			text, err := cfg.Show(effective)
 			if err == nil && asJSON {
 				text, err = yaml.YAMLToJSON(text)
+				text = append(bytes.TrimSpace(text), '\n')
 			}
 			if err == nil {
 				_, err = p.stdout.Write(text)
@@ -147,12 +149,23 @@ const secretsFile = "/etc/binlog-outbox/secrets.properties"
 // referSecrets puts references in the place of passwords that stand in the files:
 // what is printed is copied, mailed and committed.
 func (p *program) referSecrets(c *debezium.Conversion) {
+	names := map[string]string{}
+	for _, s := range c.Settings {
+		if prefix, ok := strings.CutSuffix(s.Path, "].name"); ok {
+			names[prefix+"]."] = fmt.Sprint(s.Value) + "."
+		}
+	}
 	for i, s := range c.Settings {
 		text, ok := s.Value.(string)
 		if !ok || text == "" || !config.IsSecret(s.Path) || config.NewSecret(text).Reference() == text {
 			continue
 		}
-		key := strings.NewReplacer("[", ".", "]", "").Replace(s.Path)
+		key := s.Path
+		for prefix, name := range names {
+			if rest, ok := strings.CutPrefix(key, prefix); ok {
+				key = name + rest
+			}
+		}
 		c.Settings[i].Value = "${file:" + secretsFile + ":" + key + "}"
 		p.warn(fmt.Sprintf("%s: %s: the value itself is not printed; put it into %s as %s=...", s.Origin.File, s.Origin.Key, secretsFile, key))
 	}

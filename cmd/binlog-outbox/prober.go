@@ -1,4 +1,151 @@
 package main
 
-// newProber returns what validate --probe asks the servers with; nil for nothing.
-func newProber() Prober { return nil }
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// newProber returns what validate --probe asks the servers with.
+func newProber() Prober { return prober{} }
+
+type prober struct{}
+
+// leastRetention is what a weekend without anybody needs.
+const leastRetention = 48 * time.Hour
+
+// Probe asks MySQL first, then Kafka.
+func (prober) Probe(ctx context.Context, node *config.Config, c *config.Connector) []Check {
+	return append(probeSource(ctx, node, c), probeSink(ctx, node, c)...)
+}
+
+func probeSink(ctx context.Context, node *config.Config, c *config.Connector) []Check {
+	kc, err := kafkaConfig(node, c)
+	if err != nil {
+		return []Check{{Name: "Kafka: configuration", Status: CheckFailed, Detail: err.Error()}}
+	}
+	exactly := c.Kafka.Delivery == config.ExactlyOnce
+	var topics []string
+	if !strings.Contains(c.Outbox.RouteTopic, "$") {
+		topics = append(topics, c.Outbox.RouteTopic) // all rows go there
+	}
+	var out []Check
+	for _, f := range kafka.Probe(ctx, kc, exactly, topics) {
+		status := map[kafka.Level]Status{kafka.OK: CheckOK, kafka.Warning: CheckWarning, kafka.Failed: CheckFailed}[f.Level]
+		out = append(out, Check{Name: "Kafka: " + f.Subject, Status: status, Detail: f.Text, Fix: f.Remedy})
+	}
+	return out
+}
+
+func probeSource(ctx context.Context, node *config.Config, c *config.Connector) []Check {
+	failed := func(name string, err error) Check {
+		return Check{Name: "source: " + name, Status: CheckFailed, Detail: err.Error()}
+	}
+	route, err := newRoute(c, nil)
+	if err != nil {
+		return []Check{failed("configuration", err)}
+	}
+	src, err := newSources(node, c, route, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return []Check{failed("configuration", err)}
+	}
+	cc, err := src.connect()
+	if err != nil {
+		return []Check{failed("configuration", err)}
+	}
+	// A number of its own: the node that runs this connector must keep its stream.
+	cc.ServerID = config.DerivedServerID(node.Node.ID, c.Name+"\x00probe")
+	server, err := canal.Inspect(ctx, cc)
+	if err != nil {
+		return []Check{failed("connection", err)}
+	}
+	cc.SpoolDir += ".probe" // what lies in the connector's own must stay
+	out := []Check{{Name: "source: connection", Status: CheckOK, Detail: fmt.Sprintf("%s %s at %s:%d", server.Flavor, server.Version, cc.Host, cc.Port)}}
+	out = append(out, serverChecks(server, c.Source.Positions)...)
+	at, err := canal.CurrentPosition(ctx, cc)
+	if err == nil {
+		var stream *canal.Stream
+		if stream, err = canal.Open(ctx, cc, at); err == nil {
+			err = stream.Close()
+		}
+	}
+	if err != nil {
+		out = append(out, failed("right to read the binlog", err))
+	} else {
+		out = append(out, Check{Name: "source: right to read the binlog", Status: CheckOK, Detail: "now at " + at.String()})
+	}
+	for _, name := range cc.Tables.List {
+		out = append(out, tableCheck(ctx, cc, route, name))
+	}
+	return out
+}
+
+func serverChecks(s *canal.Server, mode config.PositionMode) []Check {
+	setting := func(name, have string, fix string, good ...string) Check {
+		c := Check{Name: "source: " + name, Status: CheckOK, Detail: have}
+		if !slices.Contains(good, have) {
+			c.Status, c.Fix = CheckFailed, fix
+		}
+		return c
+	}
+	out := []Check{
+		setting("log_bin", s.LogBin, "start the server with --log-bin", "ON", "1"),
+		setting("binlog_format", s.BinlogFormat, "SET PERSIST binlog_format = ROW; statements can't be published", "ROW"),
+		setting("binlog_row_image", s.RowImage, "SET PERSIST binlog_row_image = FULL; columns that are not logged can't be published", "FULL"),
+	}
+	gtid := setting("gtid_mode", s.GTIDMode, "switch GTIDs on: without them the position is lost at a failover of the server", "ON")
+	if gtid.Status == CheckFailed && mode != config.PositionsGTID {
+		gtid.Status = CheckWarning
+	}
+	out = append(out, gtid)
+	if s.RowMetadata != "" {
+		meta := setting("binlog_row_metadata", s.RowMetadata, "SET PERSIST binlog_row_metadata = FULL, so that each row carries its column names and DDL can't confuse them", "FULL")
+		if meta.Status == CheckFailed {
+			meta.Status = CheckWarning
+		}
+		out = append(out, meta)
+	}
+	durable := Check{Name: "source: durability", Status: CheckOK, Detail: fmt.Sprintf("sync_binlog=%s, innodb_flush_log_at_trx_commit=%s", s.SyncBinlog, s.FlushLog)}
+	if s.SyncBinlog != "1" || s.FlushLog != "1" {
+		durable.Status = CheckWarning
+		durable.Fix = "set both to 1: otherwise a crash of the host may lose transactions that were published, and give their numbers to others"
+	}
+	keep := Check{Name: "source: binlog retention", Status: CheckOK, Detail: "for ever"}
+	if s.Retention > 0 {
+		keep.Detail = s.Retention.String()
+		if s.Retention < leastRetention {
+			keep.Status, keep.Fix = CheckWarning, "keep binlogs longer than this connector may ever be away"
+		}
+	}
+	return append(out, durable, keep)
+}
+
+func tableCheck(ctx context.Context, cc canal.Config, route *route, name schema.Name) Check {
+	c := Check{Name: "source: table " + name.String(), Status: CheckFailed, Fix: "create the table with the columns that the configuration names"}
+	columns, err := canal.Columns(ctx, cc, name)
+	switch {
+	case err != nil:
+		c.Detail, c.Fix = err.Error(), ""
+		return c
+	case len(columns) == 0:
+		c.Detail = fmt.Sprintf("it does not exist, or user %s may not see it", cc.User)
+		return c
+	}
+	t, err := schema.FromInformationSchema(name, columns)
+	if err == nil {
+		err = route.router.Check(t)
+	}
+	if err != nil {
+		c.Detail = err.Error()
+		return c
+	}
+	return Check{Name: c.Name, Status: CheckOK, Detail: fmt.Sprintf("%d columns, %d of them used", len(t.Columns), len(route.needed(t)))}
+}

@@ -21,6 +21,10 @@ import (
 type sources struct {
 	cfg   *config.Connector
 	canal canal.Config
+	route *route
+	// checked is set when the tables were found in order. DDL later is the stream's
+	// business, which knows the shape of each row.
+	checked bool
 }
 
 func newSources(node *config.Config, c *config.Connector, route *route, reg prometheus.Registerer, log *slog.Logger) (*sources, error) {
@@ -47,7 +51,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 	if c.Source.Flavor != config.FlavorAuto {
 		base.Flavor = position.Flavor(c.Source.Flavor)
 	}
-	return &sources{cfg: c, canal: base}, nil
+	return &sources{cfg: c, canal: base, route: route}, nil
 }
 
 func tableNames(t *config.Tables) []schema.Name {
@@ -76,12 +80,52 @@ func (s *sources) Open(ctx context.Context, from position.Position) (connector.S
 	if err != nil {
 		return nil, err
 	}
+	if !s.checked {
+		if err := s.checkTables(ctx, c); err != nil {
+			return nil, err
+		}
+		s.checked = true
+	}
 	stream, err := canal.Open(ctx, c, from)
 	if err != nil {
 		return nil, err // not a typed nil in the interface
 	}
 	return stream, nil
 }
+
+// checkTables looks whether the outbox tables are there and have the columns that
+// the configuration names, so that it is known before the first row. What is
+// missing is waited for.
+func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
+	for _, name := range c.Tables.List {
+		columns, err := canal.Columns(ctx, c, name)
+		if err != nil {
+			return err
+		}
+		if len(columns) == 0 {
+			return &tableError{"missing_table", fmt.Errorf("outbox table %s does not exist, or user %s may not see it: create it, or grant SELECT on it", name, c.User)}
+		}
+		t, err := schema.FromInformationSchema(name, columns)
+		if err != nil {
+			return err
+		}
+		if err := s.route.router.Check(t); err != nil {
+			return &tableError{"missing_column", err}
+		}
+	}
+	return nil
+}
+
+// tableError is an outbox table that is not (yet) as the configuration says.
+type tableError struct {
+	code string
+	err  error
+}
+
+func (e *tableError) Error() string   { return e.err.Error() }
+func (e *tableError) Unwrap() error   { return e.err }
+func (e *tableError) ErrCode() string { return e.code }
+func (*tableError) Retryable() bool   { return true }
 
 // Start returns where a connector without a position begins.
 func (s *sources) Start(ctx context.Context) (position.Position, error) {

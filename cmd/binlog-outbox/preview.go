@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// newPreview is the verb preview.
+func newPreview(p *program) *cobra.Command {
+	var name, from, gtids string
+	var limit int
+	c := &cobra.Command{
+		Use:   "preview [CONNECTOR.json ...]",
+		Short: "Print the records that the live binlog would give, and publish nothing",
+		Long: "Read the binlog, route and serialise the outbox rows, and print each as one line of JSON.\n" +
+			"Kafka is not needed, no position is stored, and a running connector is not disturbed.",
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := p.load(args)
+			if err != nil {
+				return err
+			}
+			conn, err := oneConnector(cfg, name)
+			if err != nil {
+				return err
+			}
+			err = preview(c.Context(), cfg, conn, config.Start(from), gtids, limit, p.stdout)
+			if c.Context().Err() != nil {
+				return nil // interrupted, as it is meant to be
+			}
+			return err
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&name, "connector", "", "`name` of the connector, when there are several")
+	f.StringVar(&from, "from", string(config.StartCurrent), "where to begin: current or earliest")
+	f.StringVar(&gtids, "from-gtid-set", "", "begin after this GTID `set`, in place of --from")
+	f.IntVarP(&limit, "limit", "n", 0, "stop after this `number` of records; 0 goes on until interrupted")
+	return c
+}
+
+func oneConnector(cfg *config.Config, name string) (*config.Connector, error) {
+	var names []string
+	for i := range cfg.Connectors {
+		c := &cfg.Connectors[i]
+		if c.Name == name || name == "" && len(cfg.Connectors) == 1 {
+			return c, nil
+		}
+		names = append(names, c.Name)
+	}
+	return nil, &usageError{fmt.Errorf("name one of the connectors %q with --connector", names)}
+}
+
+// preview prints limit records from the binlog of c.
+func preview(ctx context.Context, node *config.Config, c *config.Connector, from config.Start, gtids string, limit int, out io.Writer) error {
+	route, err := newRoute(c, nil)
+	if err != nil {
+		return err
+	}
+	probe := *c
+	probe.Source.Start = from
+	// A number of its own: the connector that runs must keep its stream.
+	probe.Source.ServerID = config.DerivedServerID(node.Node.ID, c.Name+"\x00preview")
+	src, err := newSources(node, &probe, route, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	src.canal.SpoolDir += ".preview"
+	at, err := src.Start(ctx)
+	if err != nil {
+		return err
+	}
+	if gtids != "" {
+		if at.Set == nil {
+			return errors.New("the server has no GTIDs to begin after")
+		}
+		if at.Set, err = position.ParseSet(at.Flavor, gtids); err != nil {
+			return err
+		}
+	}
+	stream, err := src.Open(ctx, at)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	return printRecords(ctx, stream, route, limit, json.NewEncoder(out))
+}
+
+func printRecords(ctx context.Context, stream connector.Source, route *route, limit int, out *json.Encoder) error {
+	out.SetEscapeHTML(false)
+	mem := route.NewMemory()
+	for printed := 0; ; {
+		txs, err := stream.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range txs {
+			for j := range txs[i].Rows {
+				rec, ok, err := route.Encode(mem, &txs[i].Rows[j])
+				if err != nil {
+					return &connector.RowError{GTID: txs[i].Mark.GTID, File: txs[i].Mark.File, Pos: txs[i].Mark.Pos, Row: txs[i].FirstRow + uint64(j), Err: err}
+				}
+				if !ok {
+					continue
+				}
+				if err := out.Encode(shown(&rec, &txs[i].Mark)); err != nil {
+					return err
+				}
+				if printed++; printed == limit {
+					return nil
+				}
+			}
+			mem.Reset()
+		}
+	}
+}
+
+// shownRecord is a record as preview prints it. Bytes that are not UTF-8 are
+// printed in base64.
+type shownRecord struct {
+	Topic     string        `json:"topic"`
+	Partition *int32        `json:"partition,omitempty"`
+	Key       any           `json:"key"`
+	Value     any           `json:"value"`
+	Headers   []shownHeader `json:"headers"`
+	Timestamp int64         `json:"timestamp"`
+	GTID      string        `json:"gtid,omitempty"`
+	File      string        `json:"file"`
+	Pos       uint64        `json:"pos"`
+}
+
+type shownHeader struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+}
+
+func shown(r *kafka.Record, m *position.Mark) shownRecord {
+	s := shownRecord{
+		Topic: r.Topic, Key: shownBytes(r.Key), Value: shownBytes(r.Value), Timestamp: r.Timestamp,
+		GTID: m.GTID.String(), File: m.File, Pos: m.Pos, Headers: []shownHeader{},
+	}
+	if r.Partition >= 0 {
+		s.Partition = &r.Partition
+	}
+	for _, h := range r.Headers {
+		s.Headers = append(s.Headers, shownHeader{h.Key, shownBytes(h.Value)})
+	}
+	return s
+}
+
+func shownBytes(b []byte) any {
+	switch {
+	case b == nil:
+		return nil
+	case utf8.Valid(b):
+		return string(b)
+	default:
+		return map[string][]byte{"base64": slices.Clone(b)}
+	}
+}
