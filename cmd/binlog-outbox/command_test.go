@@ -50,7 +50,9 @@ value.converter=org.apache.kafka.connect.storage.StringConverter
 offset.storage.file.filename=/tmp/offsets
 `
 
-func goodYAML() string { return strings.Replace(config.Example(), "${env:MYSQL_PASSWORD}", "hunter2", 1) }
+func goodYAML() string {
+	return strings.Replace(config.Example(), "${env:MYSQL_PASSWORD}", "hunter2", 1)
+}
 
 // TestB110ExitCodes: each kind of failure has its own code, one line that says
 // what and where, and nothing on standard output.
