@@ -1,6 +1,7 @@
 package converter
 
 import (
+	"strings"
 	"unicode/utf8"
 )
 
@@ -62,7 +63,7 @@ func AppendSurrogate(dst []byte, r rune) []byte {
 
 // appendUTF8 appends s as Java encodes a string: a lone surrogate becomes '?'.
 func appendUTF8(dst []byte, s string) []byte {
-	if utf8.ValidString(s) {
+	if strings.IndexByte(s, 0xed) < 0 {
 		return append(dst, s...)
 	}
 	from := 0
