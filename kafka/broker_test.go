@@ -153,7 +153,11 @@ func (b broker) probe(t *testing.T) {
 func (b broker) killed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	once, least := b.topic(t, "killed-once", 3, nil), b.topic(t, "killed-least", 1, nil)
+	partitions := int32(3)
+	if raceEnabled {
+		partitions = 1
+	}
+	once, least := b.topic(t, "killed-once", partitions, nil), b.topic(t, "killed-least", 1, nil)
 	stop := make(chan struct{})
 	results := make(chan stream, 2)
 	go func() { results <- run(ctx, t, b.publisher(t, once), once, true, stop) }()

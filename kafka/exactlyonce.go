@@ -174,12 +174,24 @@ func (s *ExactlyOnce) commitOpen(ctx context.Context) error {
 
 // sendPosition sends one record to the position topic and waits for it.
 func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error {
-	rec := []Record{{Topic: s.pub.cfg.PositionTopic(), Partition: 0, Key: key, Value: value, Timestamp: -1}}
+	return s.sendAll(ctx, []Record{{Topic: s.pub.cfg.PositionTopic(), Partition: 0, Key: key, Value: value, Timestamp: -1}})
+}
+
+// sendAll sends records and waits for them. After an error sarama has answered for
+// all of them or has lost its connections: it reads its last error without a lock
+// while records come back, and an abort writes it.
+func (s *ExactlyOnce) sendAll(ctx context.Context, recs []Record) error {
 	f := newFlight(0, nil)
-	if sent, err := s.p.publish(ctx, rec, f); err != nil {
-		return s.p.cause(f, sent, err)
+	sent, err := s.p.publish(ctx, recs, f)
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = s.p.cause(f, sent, err)
+	if !f.settle(sent, abortLimit) {
+		s.p.stop()
+		f.settle(sent, settleLimit)
+	}
+	return err
 }
 
 // commitTxn commits and takes note whether the request had to be repeated. After
@@ -199,8 +211,8 @@ func (s *ExactlyOnce) commitTxn(ctx context.Context) error {
 	return nil
 }
 
-// abort gives the open transaction up and cuts the connections. It also waits
-// until sarama has let go of the batch's memory.
+// abort gives the open transaction up, if that still can be told to anybody, and
+// cuts the connections.
 func (s *ExactlyOnce) abort() {
 	ctx, cancel := context.WithTimeout(context.Background(), abortLimit)
 	defer cancel()
@@ -267,9 +279,8 @@ func (s *ExactlyOnce) commit(ctx context.Context, b *Batch) error {
 
 // send sends the records, and the position only when all of them are acknowledged.
 func (s *ExactlyOnce) send(ctx context.Context, b *Batch, key, value []byte) error {
-	f := newFlight(len(b.Marks), b.Records)
-	if sent, err := s.p.publish(ctx, b.Records, f); err != nil {
-		return s.p.cause(f, sent, err)
+	if err := s.sendAll(ctx, b.Records); err != nil {
+		return err
 	}
 	return s.sendPosition(ctx, key, value)
 }

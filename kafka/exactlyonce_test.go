@@ -391,8 +391,12 @@ func write(t *testing.T, c *kafkatest.Cluster, topic string, rec *kgo.Record) {
 // until they are refused, and the broker answers wrongly now and then. The log
 // must be one chain without gap, repetition or disorder.
 func TestB082ZombiesLeaveOneChain(t *testing.T) {
+	partitions := int32(3)
+	if raceEnabled {
+		partitions = 1
+	}
 	c := kafkatest.Start(t, kfake.NumBrokers(3))
-	topic := c.Topic("orders", 3, nil)
+	topic := c.Topic("orders", partitions, nil)
 	pub := publisher(t, config(c.Brokers()))
 	deadline := time.Now().Add(4 * time.Second)
 	var wg sync.WaitGroup

@@ -44,7 +44,6 @@ func (f Finding) String() string {
 const (
 	opWrite           = 4
 	opCreate          = 5
-	opDescribe        = 8
 	opIdempotentWrite = 12
 )
 
@@ -210,10 +209,8 @@ func (p *probe) topic(name string) {
 		return
 	}
 	if known(meta.TopicAuthorizedOperations) {
-		for op, right := range map[uint]string{opWrite: "WRITE", opDescribe: "DESCRIBE"} {
-			if !allowed(meta.TopicAuthorizedOperations, op) {
-				p.add(Failed, subject, "no right "+right, "grant it")
-			}
+		if !allowed(meta.TopicAuthorizedOperations, opWrite) {
+			p.add(Failed, subject, "no right WRITE", "grant it")
 		}
 	}
 	leaderless := 0
@@ -229,7 +226,11 @@ func (p *probe) topic(name string) {
 }
 
 func (p *probe) limit(subject, name string, partitions int) {
-	limit, err := topicLimit(p.client, name)
+	err := p.client.RefreshMetadata(name) // the client asks nobody before it knows somebody
+	limit := 0
+	if err == nil {
+		limit, err = topicLimit(p.client, name)
+	}
 	switch {
 	case err != nil:
 		p.add(OK, subject, fmt.Sprintf("exists with %d partitions; its max.message.bytes is not known: %v", partitions, err), "")

@@ -22,9 +22,10 @@ type Reader struct {
 	Opts    []kgo.Opt // TLS, SASL
 }
 
-// Read returns all records of a topic up to its end at the time of the call,
-// sorted by partition and offset. committed is read_committed: its end is then the
-// last stable offset.
+// Read returns all records of a topic up to its end (the high watermark) at the
+// time of the call, sorted by partition and offset. committed is read_committed;
+// it then waits until the transactions before that end are decided, since a commit
+// is answered before its markers are written.
 func (r Reader) Read(ctx context.Context, topic string, committed bool) ([]Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -40,7 +41,7 @@ func (r Reader) Read(ctx context.Context, topic string, committed bool) ([]Recor
 		return nil, fmt.Errorf("making the reader: %w", err)
 	}
 	defer cl.Close()
-	ends, err := endOffsets(ctx, cl, topic, committed)
+	ends, err := endOffsets(ctx, cl, topic)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func (r Reader) Read(ctx context.Context, topic string, committed bool) ([]Recor
 }
 
 // endOffsets returns the ends of the partitions that hold anything.
-func endOffsets(ctx context.Context, cl *kgo.Client, topic string, committed bool) (map[int32]int64, error) {
+func endOffsets(ctx context.Context, cl *kgo.Client, topic string) (map[int32]int64, error) {
 	meta := kmsg.NewPtrMetadataRequest()
 	meta.Topics = []kmsg.MetadataRequestTopic{{Topic: kmsg.StringPtr(topic)}}
 	m, err := meta.RequestWith(ctx, cl)
@@ -81,9 +82,6 @@ func endOffsets(ctx context.Context, cl *kgo.Client, topic string, committed boo
 	for _, at := range []int64{-1, -2} { // the end, then the beginning
 		req := kmsg.NewPtrListOffsetsRequest()
 		req.ReplicaID = -1
-		if committed {
-			req.IsolationLevel = 1
-		}
 		t := kmsg.NewListOffsetsRequestTopic()
 		t.Topic = topic
 		for _, p := range m.Topics[0].Partitions {
