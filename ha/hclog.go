@@ -25,6 +25,27 @@ type hclogger struct {
 
 var _ hclog.Logger = (*hclogger)(nil)
 
+// repeats are raft's messages about a peer or quorum that is away, several times
+// a second for as long as that lasts, and about what is normal when a node comes
+// or goes. The node and its listener log the change itself, once.
+var repeats = map[string]bool{
+	"failed to heartbeat to":                                        true,
+	"failed to appendEntries to":                                    true,
+	"failed to pipeline appendEntries":                              true,
+	"failed to start pipeline replication to":                       true,
+	"failed to make requestVote RPC":                                true,
+	"failed to contact":                                             true,
+	"failed to accept connection":                                   true, // the listener is closed
+	"failed to decode incoming command":                             true, // a connection was cut
+	"failed to get previous log":                                    true, // a follower catches up
+	"appendEntries rejected, sending older logs":                    true,
+	"Election timeout reached, restarting election":                 true,
+	"rejecting vote request since we have a leader":                 true,
+	"rejecting pre-vote request since we have a leader":             true,
+	"rejecting vote request since node is not in configuration":     true,
+	"rejecting pre-vote request since node is not in configuration": true,
+}
+
 func (h *hclogger) level(l hclog.Level) slog.Level {
 	switch l {
 	case hclog.Error:
@@ -42,6 +63,9 @@ func (h *hclogger) level(l hclog.Level) slog.Level {
 }
 
 func (h *hclogger) Log(l hclog.Level, msg string, args ...any) {
+	if repeats[msg] && l > hclog.Debug {
+		l = hclog.Debug
+	}
 	if l == hclog.Off || !h.enabled(l) {
 		return
 	}

@@ -15,6 +15,7 @@ func TestRaftLogsAsOurs(t *testing.T) {
 	h := hclog.Logger(&hclogger{log: log})
 	h.Info("inner life")
 	h.Debug("more of it")
+	h.Error("failed to heartbeat to", "peer", "b")
 	(&hclogger{log: log, quiet: true}).Warn("heartbeat timeout")
 	if out.Len() > 0 {
 		t.Errorf("raft's inner life at level info: %s", out.String())

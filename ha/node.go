@@ -356,9 +356,13 @@ func (n *Node) observe(ctx context.Context) {
 		case e := <-events:
 			switch d := e.Data.(type) {
 			case raft.FailedHeartbeatObservation:
-				n.unreachable.set(d.PeerID, true)
+				if n.unreachable.set(d.PeerID, true) {
+					n.log.Warn("peer is out of reach", "peer", nodeName(d.PeerID), "last_contact", d.LastContact)
+				}
 			case raft.ResumedHeartbeatObservation:
-				n.unreachable.set(d.PeerID, false)
+				if n.unreachable.set(d.PeerID, false) {
+					n.log.Info("peer is back", "peer", nodeName(d.PeerID))
+				}
 			}
 		case <-ctx.Done():
 			return

@@ -113,9 +113,13 @@ type peerSet struct {
 	ids map[raft.ServerID]struct{}
 }
 
-func (p *peerSet) set(id raft.ServerID, in bool) {
+// set reports whether it changed anything.
+func (p *peerSet) set(id raft.ServerID, in bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if _, was := p.ids[id]; was == in {
+		return false
+	}
 	if p.ids == nil {
 		p.ids = map[raft.ServerID]struct{}{}
 	}
@@ -124,6 +128,7 @@ func (p *peerSet) set(id raft.ServerID, in bool) {
 	} else {
 		delete(p.ids, id)
 	}
+	return true
 }
 
 func (p *peerSet) has(id raft.ServerID) bool {
