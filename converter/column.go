@@ -36,6 +36,9 @@ func (c *Column) Value(raw any, op schema.Op) (any, error) {
 	if raw == schema.Missing {
 		return nil, ErrNotLogged
 	}
+	if c.Schema == nil {
+		return nil, dataError(c.where, "has a type that is not known")
+	}
 	v := raw
 	if raw != nil {
 		convert := c.convert
@@ -49,7 +52,7 @@ func (c *Column) Value(raw any, op schema.Op) (any, error) {
 			}
 		}
 	}
-	if v == nil && c.Schema != nil && !c.Schema.Optional {
+	if v == nil && !c.Schema.Optional {
 		if c.Schema.Default != nil {
 			return c.Schema.Default, nil
 		}
@@ -143,8 +146,6 @@ func (b *builder) build() {
 		b.geometry()
 	case schema.Vector:
 		b.vector()
-	default:
-		b.out.convert = func(any) (any, error) { return nil, b.refuse("has a type that is not known") }
 	}
 	if b.out.Schema != nil {
 		b.defaultValue()

@@ -39,16 +39,16 @@ func Encode[H ~struct {
 	rec := Record{Topic: ev.Topic, Partition: ev.Partition, Timestamp: ev.Timestamp}
 	var err error
 	if rec.Key, err = a.encode(e.Key, ev.Key); err != nil {
-		return Record{}, headers, &Error{Code: CodeConvert, Reason: "key", Err: err}
+		return Record{}, headers, &Error{Code: CodeConvert, Table: ev.Table, Reason: "key", Err: err}
 	}
 	if rec.Value, err = a.encode(e.Value, ev.Value); err != nil {
-		return Record{}, headers, &Error{Code: CodeConvert, Reason: "value", Err: err}
+		return Record{}, headers, &Error{Code: CodeConvert, Table: ev.Table, Reason: "value", Err: err}
 	}
 	for i := range ev.Headers {
 		h := &ev.Headers[i]
 		value, err := a.encode(e.Header, h.Datum)
 		if err != nil {
-			return Record{}, headers, &Error{Code: CodeConvert, Reason: "header " + h.Name, Err: err}
+			return Record{}, headers, &Error{Code: CodeConvert, Table: ev.Table, Reason: "header " + h.Name, Err: err}
 		}
 		headers = append(headers, H{Key: h.Name, Value: value})
 	}

@@ -42,7 +42,10 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString("routing a row of " + e.Table.String())
+	b.WriteString("routing a row")
+	if e.Table != (schema.Name{}) {
+		b.WriteString(" of " + e.Table.String())
+	}
 	if e.Column != "" {
 		b.WriteString(", column " + e.Column)
 	}

@@ -1,6 +1,9 @@
 package router
 
-import "github.com/binlog-outbox/binlog-outbox/converter"
+import (
+	"github.com/binlog-outbox/binlog-outbox/converter"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
 
 // Datum is a Connect value with its schema. A nil schema goes with values that
 // have none: the null of a tombstone.
@@ -25,6 +28,7 @@ const (
 // as long as they are. An Event is used again for the next row: Route overwrites
 // it and keeps its Headers' memory.
 type Event struct {
+	Table     schema.Name // where the row is from
 	Topic     string
 	Key       Datum
 	Value     Datum

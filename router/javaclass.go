@@ -96,8 +96,9 @@ func (p *regexParser) class(f regexFlags, depth int) (runeSet, error) {
 		return nil, p.fail("character classes are nested too deep")
 	}
 	negated := p.take("^")
-	var result, union runeSet
-	operands, start := 0, true
+	var operands []runeSet // of &&; an empty one counts for all characters
+	var union runeSet
+	start := true // a ']' at the start is a character
 	for {
 		if !p.more() {
 			return nil, p.fail("unclosed character class")
@@ -107,18 +108,9 @@ func (p *regexParser) class(f regexFlags, depth int) (runeSet, error) {
 			continue
 		case p.peek("]") && !start:
 			p.pos++
-			if operands > 0 {
-				union = intersect(result, union)
-			}
-			if negated {
-				union = union.not()
-			}
-			return union, nil
+			return intersection(append(operands, union), negated), nil
 		case p.take("&&"):
-			if operands++; operands > 1 {
-				union = intersect(result, union)
-			}
-			result, union, start = union, nil, false
+			operands, union, start = append(operands, union), nil, false
 			continue
 		}
 		start = false
@@ -130,16 +122,18 @@ func (p *regexParser) class(f regexFlags, depth int) (runeSet, error) {
 	}
 }
 
-// intersect takes a missing operand, as in [&&a], for all characters.
-func intersect(a, b runeSet) runeSet {
-	switch {
-	case len(a) == 0:
-		return b
-	case len(b) == 0:
-		return a
-	default:
-		return a.and(b)
+// intersection takes an empty operand, as in [&&a], for all characters.
+func intersection(operands []runeSet, negated bool) runeSet {
+	result := runeSet{{0, unicode.MaxRune}}
+	for _, o := range operands {
+		if len(o) > 0 {
+			result = result.and(o)
+		}
 	}
+	if negated {
+		return result.not()
+	}
+	return result
 }
 
 // classItem reads a nested class, a predefined set, a quotation, a character or a range.

@@ -79,6 +79,7 @@ func (r *Router) Route(ev *Event, row *schema.Row, info Info) (Outcome, error) {
 	if row == nil || row.Table == nil {
 		return Failed, &Error{Code: CodeBadRow, Reason: "the row has no table"}
 	}
+	ev.Table = row.Table.Name
 	switch row.Op {
 	case schema.Insert:
 		if r.cfg.SkipInserts {
