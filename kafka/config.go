@@ -163,8 +163,8 @@ func (c *Config) Validate() error {
 	p.check(c.FullPositionEvery > 0, "full_position_every: must be above 0")
 	p.check(c.PositionReplication == -1 || c.PositionReplication > 0, "position_replication: must be -1 or above 0")
 	p.check(!c.Topics.Create || !c.Topics.AutoCreate, "topics: either the connector creates them or the brokers do, not both")
-	p.check(c.Topics.Partitions == -1 || c.Topics.Partitions > 0, "topics.partitions: must be -1 or above 0")
-	p.check(c.Topics.Replication == -1 || c.Topics.Replication > 0, "topics.replication: must be -1 or above 0")
+	p.check(!c.Topics.Create || c.Topics.Partitions == -1 || c.Topics.Partitions > 0, "topics.partitions: must be -1 or above 0")
+	p.check(!c.Topics.Create || c.Topics.Replication == -1 || c.Topics.Replication > 0, "topics.replication: must be -1 or above 0")
 	if c.TLS != nil {
 		p.check((c.TLS.CertFile == "") == (c.TLS.KeyFile == ""), "tls: certificate and key belong together")
 	}
