@@ -27,6 +27,7 @@ func clusterOf(t testing.TB, n int, ca *authority) []Config {
 		peers = append(peers, Peer{ID: id, Addr: ln.Addr().String(), CertName: id + ".nodes.test"})
 		c := DefaultConfig()
 		c.NodeID, c.DataDir, c.listener = id, t.TempDir(), ln
+		c.HeartbeatTimeout = 600 * time.Millisecond // tests share their machine
 		if ca != nil {
 			ca.issue(t, id, []string{id + ".nodes.test"})
 			c.TLS = ca.files(id)
@@ -244,9 +245,11 @@ func TestCutLeaderLosesLeadership(t *testing.T) {
 	if cause := receive(t, "the end", l.ended); !errors.Is(cause, ErrLeadershipLost) {
 		t.Errorf("cause %v", cause)
 	}
-	next, _ := leaderOf(t, followers)
-	t.Logf("next leader %s after the cut", time.Since(cut))
-	must(t, next.SetRunState(testContext(t), "orders", Paused, "", "ann"))
+	waitUntil(t, "another node leads and writes", func() bool {
+		next, _ := leaderOf(t, followers)
+		return next.SetRunState(testContext(t), "orders", Paused, "", "ann") == nil
+	})
+	t.Logf("first write %s after the cut", time.Since(cut))
 	if err := leader.SetRunState(testContext(t), "orders", Running, "", "ann"); !Retryable(err) {
 		t.Errorf("a write at the node that was cut off: %v", err)
 	}

@@ -74,8 +74,9 @@ type Config struct {
 	// HeartbeatTimeout; it can't be less.
 	ElectionTimeout time.Duration
 	// LeaseTimeout is how long a leader without contact to a majority goes on
-	// before it steps down. Zero means 50 ms when alone and 200 ms in a cluster;
-	// it can't be more than HeartbeatTimeout.
+	// before it steps down. Zero means HeartbeatTimeout; it can't be more. Less
+	// makes leaders resign for one slow disk write of their followers, and fences
+	// nothing: a paused leader does not notice either.
 	LeaseTimeout time.Duration
 	// CommitTimeout is the longest time until followers hear of a commit when
 	// nothing else is sent.
@@ -122,9 +123,9 @@ func (c *Config) alone() bool { return len(c.Peers) == 0 }
 
 // withDefaults fills the timeouts that depend on the size of the cluster.
 func (c Config) withDefaults() Config {
-	heartbeat, lease := 250*time.Millisecond, 200*time.Millisecond
+	heartbeat := 250 * time.Millisecond
 	if c.alone() {
-		heartbeat, lease = 50*time.Millisecond, 50*time.Millisecond
+		heartbeat = 50 * time.Millisecond
 	}
 	if c.HeartbeatTimeout == 0 {
 		c.HeartbeatTimeout = heartbeat
@@ -133,7 +134,7 @@ func (c Config) withDefaults() Config {
 		c.ElectionTimeout = c.HeartbeatTimeout
 	}
 	if c.LeaseTimeout == 0 {
-		c.LeaseTimeout = min(lease, c.HeartbeatTimeout)
+		c.LeaseTimeout = c.HeartbeatTimeout
 	}
 	if self, ok := c.peer(c.NodeID); ok {
 		if c.Listen == "" {

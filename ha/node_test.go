@@ -143,6 +143,12 @@ func TestWritesThatMakeNoSense(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	var unknown *UnknownOutcomeError
+	if err := n.SavePosition(ended, "c", Run{n.term(), "r"}, at(1)); !errors.Is(err, context.Canceled) || errors.As(err, &unknown) {
+		t.Errorf("ended context: %v", err)
+	}
 	if s := n.Connectors(); len(s) != 0 {
 		t.Errorf("something was stored: %+v", s)
 	}

@@ -14,8 +14,8 @@ import (
 
 // All writes return nil only when the change is committed and applied on the
 // leader. Otherwise: RejectedError, ErrInvalid, ErrNotLeader, ErrNoLeader,
-// ErrBusy and ErrShuttingDown mean that nothing was changed,
-// UnknownOutcomeError that it may have been. All are safe for concurrent use.
+// ErrBusy, ErrShuttingDown and a context that had ended before the call mean that
+// nothing was changed, UnknownOutcomeError that it may have been. All are safe for concurrent use.
 
 // SavePosition stores how far a run of connector has published. pos must cover
 // the stored position, and run must not be older than the one that saved it. It
@@ -126,6 +126,9 @@ func (n *Node) submit(ctx context.Context, o op, data []byte) error {
 
 // applyLocal proposes a command as the leader and waits for its result.
 func (n *Node) applyLocal(ctx context.Context, o op, data []byte) (applied, error) {
+	if ctx.Err() != nil { // not tried, so the outcome is known
+		return applied{}, fmt.Errorf("%s: %w", o, context.Cause(ctx))
+	}
 	if err := n.beginWrite(); err != nil {
 		return applied{}, err
 	}
