@@ -42,6 +42,7 @@ func killConnector(t *testing.T, p play) {
 	const times = 20
 	s := newStage(t, p)
 	s.start()
+	from := time.Now()
 	s.disturb(load(p), func() {
 		for range scaled(t, times) {
 			s.workOrNot()
@@ -49,11 +50,15 @@ func killConnector(t *testing.T, p play) {
 			s.start()
 		}
 	})
+	lasted := time.Since(from)
 	h := s.finish(s.validators(history.Bound{Rewinds: times, Rows: repeatedAtMost}))
-	each := h.Counts().Repeated / scaled(t, times)
-	t.Logf("%d records repeated in all: %d for each kill", h.Counts().Repeated, each)
-	if each > rowsPerSecond {
-		t.Errorf("%v: %d records for each kill, %d are written in a second", history.ErrRewindTooLong, each, rowsPerSecond)
+	counts := h.Counts()
+	each, second := counts.Repeated/scaled(t, times), int(float64(counts.Rows)/lasted.Seconds())
+	t.Logf("%d records repeated in all: %d for each kill, at %d rows a second", counts.Repeated, each, second)
+	// On average a kill comes in the middle between two saves; a few of them are
+	// allowed to come late.
+	if each > second*3/2 {
+		t.Errorf("%v: %d records for each kill, %d are written in a second", history.ErrRewindTooLong, each, second)
 	}
 }
 

@@ -30,9 +30,9 @@ func TestOneGigabyteTransaction(t *testing.T) {
 	}
 }
 
-// TestRowOf40MBPasses where the topic takes it.
+// TestRowOf40MBPasses where producer and topic take it.
 func TestRowOf40MBPasses(t *testing.T) {
-	s := newStage(t, play{server: mysqlGTID(t), topicConfigs: "max.message.bytes: '67108864'"})
+	s := newStage(t, play{server: mysqlGTID(t), maxMessage: 64 << 20})
 	s.start()
 	s.around(40_000_000)
 	s.finish(history.ExactlyOnce)

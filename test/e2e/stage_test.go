@@ -67,8 +67,8 @@ type play struct {
 	user, password string
 	// rowMetadata is binlog_row_metadata: MINIMAL (default) or FULL.
 	rowMetadata string
-	// topicConfigs are settings of the topic, as YAML.
-	topicConfigs string
+	// maxMessage is the limit of producer and topic in bytes; 0: Kafka's defaults.
+	maxMessage int
 }
 
 // stage is one scenario's shop, topic and connector.
@@ -138,9 +138,9 @@ func or(a, b string) string {
 }
 
 func (s *stage) yaml(broker, name string) string {
-	configs := ""
-	if s.play.topicConfigs != "" {
-		configs = ", configs: {" + s.play.topicConfigs + "}"
+	configs, producer := "", ""
+	if n := s.play.maxMessage; n > 0 {
+		configs, producer = fmt.Sprintf(", configs: {max.message.bytes: '%d'}", n), fmt.Sprintf("max_message_bytes: %d", n)
 	}
 	return fmt.Sprintf(`node: {id: e2e, data_dir: %q}
 admin: {listen: "127.0.0.1:0"}
@@ -153,9 +153,10 @@ connectors:
       brokers: [%q]
       delivery: %s
       create_topics: {partitions: %d, replication_factor: 1%s}
+      %s
 `, s.data, name, s.play.server.Host(), s.play.server.Port(),
 		or(s.play.user, servers.CDCUser), or(s.play.password, servers.CDCPassword), database1,
-		or(s.play.positions, "auto"), broker, s.delivery(), partitions, configs)
+		or(s.play.positions, "auto"), broker, s.delivery(), partitions, configs, producer)
 }
 
 func (s *stage) delivery() string {
