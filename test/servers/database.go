@@ -72,9 +72,6 @@ func (db *database) command(ctx context.Context, program string, args ...string)
 		}
 	}
 	args = append([]string{"--library-path", db.loader.libraries, program}, args...)
-	if ctx == nil {
-		return exec.Command(db.loader.path, args...)
-	}
 	return exec.CommandContext(ctx, db.loader.path, args...)
 }
 

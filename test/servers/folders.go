@@ -170,19 +170,20 @@ func (f *folder) writeState(s state) error {
 
 // runningIn answers the process that serves the folder, 0 when none does.
 func runningIn(dir string) int {
-	pid := readState(dir).PID
-	if pid == 0 {
-		return 0
+	if pid := readState(dir).PID; pid != 0 && serves(pid, dir) {
+		return pid
 	}
+	return 0
+}
+
+// serves says whether the process exists and is a server of that folder: process ids
+// are used again.
+func serves(pid int, dir string) bool {
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		args, err = exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
 	}
-	// Process ids are used again; a server of ours names its folder.
-	if err != nil || !strings.Contains(string(args), dir+string(filepath.Separator)) {
-		return 0
-	}
-	return pid
+	return err == nil && strings.Contains(string(args), dir+string(filepath.Separator))
 }
 
 // StopDetached stops the server that serves the folder dir, whoever started it, and

@@ -223,7 +223,8 @@ func (k *Kafka) configure(ctx context.Context, cluster []*Kafka, clusterID strin
 		heap = "512m"
 	}
 	args := append([]string{"-Xmx" + heap}, k.options.JVMArgs...)
-	k.command = func() *exec.Cmd { return k.dist.java(nil, args, "kafka.Kafka", settings) }
+	// The start's context does not bound the broker's life.
+	k.command = func() *exec.Cmd { return k.dist.java(context.Background(), args, "kafka.Kafka", settings) }
 	return nil
 }
 

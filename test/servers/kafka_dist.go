@@ -117,9 +117,6 @@ func (d *kafkaDist) java(ctx context.Context, jvm []string, class string, args .
 		all = append(all, "-XX:SharedArchiveFile="+d.classes)
 	}
 	all = append(append(append(all, jvm...), class), args...)
-	if ctx == nil {
-		return exec.Command(d.javaPath, all...)
-	}
 	return exec.CommandContext(ctx, d.javaPath, all...)
 }
 

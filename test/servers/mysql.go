@@ -108,7 +108,8 @@ func startDatabase(ctx context.Context, kind Kind, variable string, options Opti
 		}
 	}
 	args := s.args(data, options)
-	s.command = func() *exec.Cmd { return s.db.command(nil, s.db.server(), args...) }
+	// The start's context does not bound the server's life.
+	s.command = func() *exec.Cmd { return s.db.command(context.Background(), s.db.server(), args...) }
 	s.ready = s.ping
 	if err = s.launch(ctx); err != nil {
 		return nil, err

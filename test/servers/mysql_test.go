@@ -166,14 +166,11 @@ func testClose(t *testing.T, s *MySQL) {
 
 func TestServersSideBySideInGivenFolders(t *testing.T) {
 	dir := t.TempDir()
-	one, err := StartMySQL(t.Context(), Options{Name: "one", Dir: filepath.Join(dir, "one"), InitArgs: []string{"--lower-case-table-names=1"}})
+	one, err := StartMySQL(t.Context(), Options{Name: "one", Dir: filepath.Join(dir, "one")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	two := MySQLForTest(t, Options{Name: "two", ServerID: 77})
-	if got := value(t, one, "SELECT @@lower_case_table_names"); got != "1" {
-		t.Errorf("lower_case_table_names is %s", got)
-	}
 	if got := value(t, two, "SELECT @@server_id"); got != "77" {
 		t.Errorf("server_id is %s", got)
 	}
@@ -188,11 +185,11 @@ func TestServersSideBySideInGivenFolders(t *testing.T) {
 	if _, err := StartMySQL(t.Context(), Options{Dir: one.Dir()}); !errors.Is(err, errLocked) {
 		t.Errorf("a folder in use is taken: %v", err)
 	}
-	port, options := one.Port(), Options{Dir: one.Dir(), InitArgs: []string{"--lower-case-table-names=1"}}
+	port := one.Port()
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
-	one = MySQLForTest(t, options)
+	one = MySQLForTest(t, Options{Dir: one.Dir()})
 	if one.Port() != port {
 		t.Errorf("listens on %d, was on %d", one.Port(), port)
 	}
@@ -217,7 +214,10 @@ func TestFailedStartTellsTheServersLog(t *testing.T) {
 }
 
 func TestNamedServer(t *testing.T) {
-	real := MySQLForTest(t, Options{Own: true})
+	real := MySQLForTest(t, Options{InitArgs: []string{"--lower-case-table-names=1"}})
+	if got := value(t, real, "SELECT @@lower_case_table_names"); got != "1" {
+		t.Errorf("lower_case_table_names is %s", got)
+	}
 	mustExec(t, real, "CREATE USER tester@'%' IDENTIFIED BY 'a:b@c'", "GRANT ALL ON *.* TO tester@'%'")
 	t.Setenv("BINLOG_OUTBOX_TEST_MYSQL", "tester:a:b@c@"+real.Addr())
 	var pool Pool

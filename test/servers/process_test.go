@@ -39,7 +39,7 @@ func TestServersEndWithTheirParent(t *testing.T) {
 	}
 	var pid int
 	var dir string
-	if _, err := fmt.Sscan(line, &pid, &dir); err != nil || !alive(pid) {
+	if _, err := fmt.Sscan(line, &pid, &dir); err != nil || !serves(pid, dir) {
 		t.Fatalf("the child says %q", line)
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -49,7 +49,7 @@ func TestServersEndWithTheirParent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	err = poll(ctx, pollInterval, nil, func(context.Context) error {
-		if runningIn(dir) != 0 {
+		if serves(pid, dir) {
 			return errors.New("the server lives")
 		}
 		return nil
