@@ -280,7 +280,6 @@ type TopicGroup struct {
 
 // Limits bound memory and the size of what is committed in one go.
 type Limits struct {
-	QueueRecords     int  `yaml:"queue_records"`
 	QueueBytes       Size `yaml:"queue_bytes"`
 	BatchRecords     int  `yaml:"batch_records"`
 	BatchBytes       Size `yaml:"batch_bytes"`

@@ -50,7 +50,8 @@ func kafkaFields() []field {
 		{path: "connectors[].headers.context", def: "true", replaces: "extended.headers.enabled",
 			doc: "Send Debezium's __debezium.context.* headers."},
 		{path: "connectors[].headers.sequence",
-			doc: "Send a header that counts the connector's rows from 1 without gaps, so that consumers can tell a repetition."},
+			planned: "sequence headers are not available yet",
+			doc:     "Send a header that counts the connector's rows from 1 without gaps, so that consumers can tell a repetition."},
 
 		{path: "connectors[].kafka", doc: "The cluster written to."},
 		{path: "connectors[].kafka.brokers", replaces: "bootstrap.servers, producer.override.bootstrap.servers", required: true, example: "[kafka-1.example.internal:9092]",
@@ -136,8 +137,6 @@ func kafkaFields() []field {
 func runtimeFields() []field {
 	return []field{
 		{path: "connectors[].limits", doc: "Bounds of memory, and of what is committed in one go."},
-		{path: "connectors[].limits.queue_records", def: "8192", replaces: "max.queue.size",
-			doc: "Rows read ahead of the batch being committed; a full queue stops the reading."},
 		{path: "connectors[].limits.queue_bytes", def: "64MiB", replaces: "max.queue.size.in.bytes",
 			doc: "Bytes read ahead."},
 		{path: "connectors[].limits.batch_records", def: "10000", replaces: "max.batch.size",
@@ -151,7 +150,8 @@ func runtimeFields() []field {
 
 		{path: "connectors[].heartbeat", doc: "Records that show that an idle connector is alive."},
 		{path: "connectors[].heartbeat.interval", def: "0s", replaces: "heartbeat.interval.ms",
-			doc: "How often; 0s is never. The position moves on without heartbeats, also when only other tables are written."},
+			planned: "heartbeat records are not available yet",
+			doc:     "How often; 0s is never. The position moves on without heartbeats, also when only other tables are written."},
 		{path: "connectors[].heartbeat.topic_prefix", def: "__debezium-heartbeat", replaces: "topic.heartbeat.prefix",
 			doc: "The heartbeat topic is this, a dot and topic_prefix."},
 

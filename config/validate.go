@@ -205,6 +205,7 @@ func (b *builder) connector(path string, c *Connector) {
 }
 
 func (b *builder) source(path string, s *Source) {
+	b.require(s.Start != StartSnapshot, path+".start", "publishing the rows that stand in the table is not available yet; take current (snapshot.mode=no_data) or earliest")
 	if _, _, err := net.SplitHostPort(s.Host); err == nil {
 		b.reject(join(path, "host"), "%q names a port too; give it as port", s.Host)
 	}
@@ -308,7 +309,7 @@ func (b *builder) runtime(path string, c *Connector) {
 		key   string
 		value int64
 	}{
-		{"queue_records", int64(c.Limits.QueueRecords)}, {"queue_bytes", int64(c.Limits.QueueBytes)},
+		{"queue_bytes", int64(c.Limits.QueueBytes)},
 		{"batch_records", int64(c.Limits.BatchRecords)}, {"batch_bytes", int64(c.Limits.BatchBytes)},
 		{"transaction_bytes", int64(c.Limits.TransactionBytes)}, {"transaction_rows", int64(c.Limits.TransactionRows)},
 	} {

@@ -23,9 +23,11 @@ type Config struct {
 	SaveTimeout, CloseTimeout time.Duration
 	// DrainTimeout bounds what an orderly end may take to publish what was read.
 	DrainTimeout time.Duration
-	// RetryInitial and RetryMax bound the pause between terms; there is no limit to
-	// their number.
+	// RetryInitial and RetryMax bound the pause between terms.
 	RetryInitial, RetryMax time.Duration
+	// MaxAttempts is how many terms in a row may fail before they stream anything
+	// until the connector fails; negative means any number.
+	MaxAttempts int
 }
 
 // DefaultConfig returns the defaults of all fields but Name.
@@ -34,7 +36,7 @@ func DefaultConfig() Config {
 		Limits:    Limits{Rows: 10_000, Bytes: 8 << 20},
 		SaveEvery: time.Second, SaveQuiet: 200 * time.Millisecond, SaveTimeout: 10 * time.Second,
 		CloseTimeout: 5 * time.Second, DrainTimeout: 15 * time.Second,
-		RetryInitial: 300 * time.Millisecond, RetryMax: 10 * time.Second,
+		RetryInitial: 300 * time.Millisecond, RetryMax: 10 * time.Second, MaxAttempts: -1,
 	}
 }
 
@@ -82,15 +84,18 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	pause.InitialInterval, pause.MaxInterval = c.cfg.RetryInitial, c.cfg.RetryMax
 	open, cancel := either(stop, lease)
 	defer cancel()
+	attempts := 0
 	for open.Err() == nil {
 		if want := c.positions.RunState(); want != Running {
 			c.setState(State(want), nil)
 			c.waitWhile(open, want, 0)
 			pause.Reset()
+			attempts = 0
 			continue
 		}
 		c.setState(StateRunning, nil)
 		began := time.Now()
+		streamed := c.Status().Terms
 		err := c.runTerm(stop, lease, leaderTerm)
 		switch {
 		case err == nil, open.Err() != nil, errors.Is(err, errTermRestart):
@@ -98,10 +103,16 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 				c.log.Warn("term ended by shutdown before it had drained", "error", err)
 			}
 			continue
-		case !retryable(err):
+		}
+		if c.Status().Terms > streamed {
+			attempts = 0
+		}
+		attempts++
+		if !retryable(err) || c.cfg.MaxAttempts >= 0 && attempts > c.cfg.MaxAttempts {
 			c.fail(err)
 			c.waitWhile(open, Running, 0)
 			pause.Reset()
+			attempts = 0
 			continue
 		}
 		if time.Since(began) > c.cfg.RetryMax {

@@ -188,3 +188,17 @@ func TestStatusFollowsTheStream(t *testing.T) {
 		}
 	})
 }
+
+// With a limit, that many attempts that never streamed make the connector fail.
+func TestMaxAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorld()
+		w.away = errors.New("connection refused")
+		w.attempts = 3
+		c := w.start(t)
+		settle()
+		if s := c.Status(); s.State != Failed || w.opens != 4 {
+			t.Fatalf("%s after %d attempts, want failed after the first and 3 more", s.State, w.opens)
+		}
+	})
+}

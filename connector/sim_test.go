@@ -33,8 +33,10 @@ type world struct {
 	rnd    *rand.Rand
 	faults float64 // chance of a fault at each opportunity
 	refuse uint64  // id of a row that can't be encoded; 0 for none
-	opens  int     // times the source was opened
-	away   error   // what opening the source answers while it is set
+	// attempts is Config.MaxAttempts when it is above 0.
+	attempts int
+	opens    int   // times the source was opened
+	away     error // what opening the source answers while it is set
 
 	// What is durable.
 	log    []uint64
@@ -290,6 +292,9 @@ func (w *world) connector() *Connector {
 	cfg := DefaultConfig()
 	cfg.Name = "sim"
 	cfg.Limits = Limits{Rows: 7, Bytes: 1 << 20}
+	if w.attempts > 0 {
+		cfg.MaxAttempts = w.attempts
+	}
 	return New(cfg, w, w, w, w, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 }
 

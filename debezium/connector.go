@@ -73,6 +73,9 @@ func (c *connector) convert() {
 	c.sourceTLS()
 	c.producer()
 	c.topicCreation()
+	if _, ok := c.get("snapshot.mode"); !ok && !c.own["source.start"] {
+		c.set(c.absent("snapshot.mode"), "source.start", string(config.StartSnapshot)) // Debezium's default
+	}
 	for _, key := range c.pairs.order {
 		if !c.handled[key] {
 			l, _ := c.get(key)

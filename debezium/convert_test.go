@@ -264,7 +264,7 @@ func TestOwnKeysWin(t *testing.T) {
 		"producer.override.compression.type": "gzip", "binlog.outbox.kafka.compression": "zstd",
 		"exactly.once.support": "required", "binlog.outbox.delivery": "at_least_once",
 		"binlog.outbox.source.table": "shop.events", "binlog.outbox.node.data_dir": "/data",
-		"binlog.outbox.format.value.type": "bytes",
+		"binlog.outbox.format.value.type": "bytes", "snapshot.mode": "no_data",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -277,7 +277,7 @@ func TestOwnKeysWin(t *testing.T) {
 	if k.Kafka.Compression != "zstd" || k.Kafka.Delivery != config.AtLeastOnce || k.Source.Table != "shop.events" || built.Node.DataDir != "/data" || k.Format.Value.Type != config.ConverterBytes {
 		t.Errorf("got %+v in %s", k, built.Node.DataDir)
 	}
-	c, err = convertWith(map[string]string{"binlog.outbox.kafka.compresion": "zstd"})
+	c, err = convertWith(map[string]string{"snapshot.mode": "no_data", "binlog.outbox.kafka.compresion": "zstd"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,4 +459,16 @@ func FuzzConvert(f *testing.F) {
 		c, _ := Convert(Options{Worker: &w, Connectors: []File{{"c", data}}})
 		_, _ = (&config.Builder{KeepReferences: true}).Build(c.Layer())
 	})
+}
+
+// TestDefaultSnapshotModeIsNotReplaced: a file without snapshot.mode asks for the
+// rows that stand in the table, as Debezium does by default.
+func TestDefaultSnapshotModeIsNotReplaced(t *testing.T) {
+	c, err := convertWith(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Build(c.Layer()); err == nil || !strings.Contains(err.Error(), "snapshot.mode=no_data") {
+		t.Errorf("%v, want a refusal that says what to do", err)
+	}
 }

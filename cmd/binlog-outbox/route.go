@@ -65,7 +65,7 @@ func routerConfig(c *config.Connector) (router.Config, error) {
 		if err != nil {
 			return rc, fmt.Errorf("making the run id: %w", err)
 		}
-		rc.Context = router.ContextHeaders(c.TopicPrefix, id.String())
+		rc.Context = contextHeaders(c.Debezium.Compat, router.ContextHeaders(c.TopicPrefix, id.String()))
 	}
 	if len(o.Additional) > 0 {
 		var err error
@@ -74,6 +74,19 @@ func routerConfig(c *config.Connector) (router.Config, error) {
 		}
 	}
 	return rc, nil
+}
+
+// contextHeaders returns those that a release of Debezium has: none up to 3.1,
+// three in 3.2 and 3.3, all four since 3.4.
+func contextHeaders(release string, all []router.ContextHeader) []router.ContextHeader {
+	switch release {
+	case "2.7", "3.0", "3.1":
+		return nil
+	case "3.2", "3.3":
+		return all[:3]
+	default:
+		return all
+	}
 }
 
 func newEncoder(f *config.Format, quirks bool) (e router.Encoder, err error) {
