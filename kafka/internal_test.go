@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
 // The tracker against a model that looks at all records each time.
@@ -251,4 +253,37 @@ func TestBackoffsGrowAndAreCapped(t *testing.T) {
 	if got := produceBackoff(1000, 0).Milliseconds(); got != 100 {
 		t.Errorf("produce retries wait up to %d ms, want 100", got)
 	}
+}
+
+// What the position topic holds decides where to go on, and others may write to
+// it: nothing in it may bring the program down or pass with a wrong byte.
+func FuzzPositionRecords(f *testing.F) {
+	w := positionWriter{run: "r"}
+	set, err := position.ParseSet(position.MySQL, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:7:tag:1-3")
+	if err != nil {
+		f.Fatal(err)
+	}
+	pos := position.Position{Flavor: position.MySQL, Set: set, Seq: 9}
+	for range 2 {
+		key, value, err := w.next(w.at, nil, pos)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(key, value, 3)
+	}
+	f.Add([]byte(deltaKey), []byte(`1 00000000 {"base":"x","since":[{"gtid":"0-1-2","first":1}]}`), 0)
+	f.Fuzz(func(t *testing.T, key, value []byte, at int) {
+		var h history
+		if err := h.take(key, value); err != nil {
+			return
+		}
+		if _, _, err := h.position(); err != nil || h.full == nil {
+			return
+		}
+		flipped := append([]byte{}, value...)
+		flipped[uint(at)%uint(len(flipped))] ^= 1
+		if err := (&history{}).take(key, flipped); err == nil {
+			t.Fatalf("a wrong byte in %q passes: %q", value, flipped)
+		}
+	})
 }
