@@ -104,11 +104,22 @@ func TestBadSource(t *testing.T) {
 			want: []string{"aggregateid", "payload", "type", "shop.outbox"},
 		},
 		{
-			name: "no grant", setUp: []string{
+			name: "no grant",
+			setUp: []string{
 				"CREATE USER IF NOT EXISTS nobody@'%' IDENTIFIED BY 'nobody-password'", "GRANT SELECT ON *.* TO nobody@'%'",
 			},
 			play: func(t *testing.T) play {
 				return play{server: mysqlGTID(t), user: "nobody", password: "nobody-password"}
+			},
+			want: []string{"REPLICATION CLIENT"},
+		},
+		{
+			name: "half of the grants",
+			setUp: []string{
+				"CREATE USER IF NOT EXISTS half@'%' IDENTIFIED BY 'half-password'", "GRANT SELECT, REPLICATION CLIENT ON *.* TO half@'%'",
+			},
+			play: func(t *testing.T) play {
+				return play{server: mysqlGTID(t), user: "half", password: "half-password"}
 			},
 			want: []string{"REPLICATION SLAVE"},
 		},
