@@ -1,6 +1,7 @@
 package canal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -131,7 +132,7 @@ type Error struct {
 // Error returns the reason, then GTID and place.
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString(e.msg)
+	b.WriteString(cmp.Or(e.msg, e.Kind.String())) // tests make errors without a text
 	switch {
 	case !e.GTID.IsZero() && e.File != "":
 		fmt.Fprintf(&b, " (transaction %s, %s:%d)", e.GTID, e.File, e.Pos)

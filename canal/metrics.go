@@ -11,16 +11,16 @@ import (
 )
 
 // Metrics are the binlog_outbox_source_* series of one connector, over the
-// streams that it opens one after the other. While no stream is open the gauges
-// are absent rather than zero, except for connected, so that a standby node says
-// nothing; before the first stream all are.
+// streams that it opens one after the other. Between streams connected is 0 and
+// the other gauges are absent. Before the first attempt to open one, and after
+// Standby, all series are absent, so that a standby node says nothing.
 //
 // A nil *Metrics is one that counts nothing.
 type Metrics struct {
 	mu     sync.Mutex
 	stream *Stream // open now
 	past   Status  // sums of the streams before
-	used   bool    // a stream was open once
+	used   bool    // this node reads, or tries to
 
 	disconnects [len(kinds)]atomic.Uint64
 }
@@ -69,19 +69,20 @@ func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(c chan<- prometheus.Metric) {
-	for k := range m.disconnects {
-		if n := m.disconnects[k].Load(); n > 0 {
-			c <- prometheus.MustNewConstMetric(descDisconnects, prometheus.CounterValue, float64(n), Kind(k).String())
-		}
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.used {
 		return
 	}
+	for k := range m.disconnects {
+		if n := m.disconnects[k].Load(); n > 0 {
+			c <- prometheus.MustNewConstMetric(descDisconnects, prometheus.CounterValue, float64(n), Kind(k).String())
+		}
+	}
 	sum := m.past
 	if m.stream == nil {
 		collectCounters(c, &sum)
+		c <- prometheus.MustNewConstMetric(descConnected, prometheus.GaugeValue, 0)
 		return
 	}
 	now := m.stream.Status()
@@ -126,6 +127,17 @@ func collectGauges(c chan<- prometheus.Metric, s *Status) {
 	}
 }
 
+// Standby takes the series away until a stream is opened again: for a node that
+// stops leading.
+func (m *Metrics) Standby() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used = m.stream != nil
+}
+
 func (s *Status) add(o *Status) {
 	s.Inserts += o.Inserts
 	s.Updates += o.Updates
@@ -160,7 +172,11 @@ func (m *Metrics) detach(s *Stream) {
 // failed counts the end of a stream or of the attempt to open one.
 func (m *Metrics) failed(err error) {
 	var e *Error
-	if m != nil && errors.As(err, &e) {
-		m.disconnects[e.Kind].Add(1)
+	if m == nil || !errors.As(err, &e) {
+		return
 	}
+	m.disconnects[e.Kind].Add(1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used = true
 }
