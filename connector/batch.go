@@ -41,10 +41,14 @@ func (b *batch) reset() {
 type pipe struct {
 	limits Limits
 	enc    Encoder
+	// alone is a transaction that gets a batch of its own, so that its refusal by
+	// the sink holds back nothing that came before.
+	alone position.Mark
 
 	mu      sync.Mutex
 	filling *batch
 	spare   *batch
+	flush   bool // marks without records are let through
 	closed  bool
 	cause   error
 
@@ -74,7 +78,10 @@ func signal(c chan struct{}) {
 func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) error {
 	for {
 		p.mu.Lock()
-		if !p.full() {
+		if p.isAlone(tx) && !p.filling.empty() {
+			p.flush = true
+			signal(p.ready)
+		} else if !p.full() {
 			break
 		}
 		p.mu.Unlock()
@@ -112,7 +119,7 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 func (b *batch) encode(enc Encoder, tx *canal.Transaction, i int) error {
 	rec, ok, err := enc.Encode(b.memory, &tx.Rows[i])
 	if err != nil {
-		return &RowError{GTID: tx.Mark.GTID, File: tx.Mark.File, Pos: tx.Mark.Pos, Row: tx.FirstRow + uint64(i), Err: err}
+		return &RowError{Mark: tx.Mark, Row: tx.FirstRow + uint64(i), Err: err}
 	}
 	if ok {
 		rec.Mark = len(b.Marks)
@@ -133,6 +140,11 @@ func (b *batch) mark(tx *canal.Transaction, hasRecords bool) {
 	b.Marks = append(b.Marks, tx.Mark)
 }
 
+func (p *pipe) isAlone(tx *canal.Transaction) bool {
+	return p.alone != position.Mark{} && tx.FirstRow == 0 && tx.Mark.GTID == p.alone.GTID &&
+		(!p.alone.GTID.IsZero() || tx.Mark.File == p.alone.File && tx.Mark.Pos == p.alone.Pos)
+}
+
 func (p *pipe) full() bool {
 	return len(p.filling.Records) >= p.limits.Rows || p.filling.memory.Size() >= p.limits.Bytes
 }
@@ -145,9 +157,9 @@ func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done
 	idle := false
 	for {
 		p.mu.Lock()
-		if len(p.filling.Records) > 0 || (idle || p.closed) && !p.filling.empty() {
+		if len(p.filling.Records) > 0 || (idle || p.flush || p.closed) && !p.filling.empty() {
 			b = p.filling
-			p.filling, p.spare = p.spare, nil
+			p.filling, p.spare, p.flush = p.spare, nil, false
 			p.mu.Unlock()
 			signal(p.room)
 			return b, false, nil

@@ -10,6 +10,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
 // Config is one connector's own settings.
@@ -52,6 +54,9 @@ type Connector struct {
 	log       *slog.Logger
 
 	restart chan struct{}
+	// alone is the transaction that the next term publishes by itself. Only Run
+	// and what it calls use it.
+	alone position.Mark
 
 	mu     sync.Mutex
 	status Status
@@ -106,6 +111,13 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 		}
 		if c.Status().Terms > streamed {
 			attempts = 0
+		}
+		var refused *RecordError
+		if errors.As(err, &refused) && refused.Index > 0 && !retryable(err) {
+			// What stands before it in the batch is in order: let it go first.
+			c.log.Warn("a record is refused; publishing what comes before it", "code", code(err), "gtid", refused.Mark.GTID.String())
+			c.alone = refused.Mark
+			continue
 		}
 		attempts++
 		if !retryable(err) || c.cfg.MaxAttempts >= 0 && attempts > c.cfg.MaxAttempts {

@@ -202,3 +202,36 @@ func TestMaxAttempts(t *testing.T) {
 		}
 	})
 }
+
+// A record that Kafka refuses for good fails the connector with its transaction's
+// GTID, and everything that was committed before it has been published.
+func TestRefusedRecordHoldsNothingBack(t *testing.T) {
+	for _, exactlyOnce := range []bool{false, true} {
+		for seed := range uint64(40) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(seed, exactlyOnce)
+				w.faults = 0
+				w.large = w.rows * 2 / 3
+				var gtid position.GTID
+				var before uint64
+				for _, tx := range w.binlog {
+					if tx.FirstRow == 0 && len(tx.Rows) > 0 && tx.Rows[0].After[0].(uint64) <= w.large {
+						gtid, before = tx.Mark.GTID, tx.Rows[0].After[0].(uint64)-1
+					}
+				}
+				c := w.start(t)
+				settle()
+				s := c.Status()
+				if s.State != Failed || s.LastError.GTID != gtid || s.LastError.Code != "record_too_large" {
+					t.Fatalf("seed %d: %s %+v, want failed at %s", seed, s.State, s.LastError, gtid)
+				}
+				w.mu.Lock()
+				got := uint64(len(w.log))
+				w.mu.Unlock()
+				if got < before || got >= w.large {
+					t.Fatalf("seed %d: %d rows were published, want the %d before the refused transaction", seed, got, before)
+				}
+			})
+		}
+	}
+}

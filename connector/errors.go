@@ -61,25 +61,56 @@ func code(err error) string {
 // RowError is returned when a row can't be routed or serialised. It names where
 // the row is and why, never what is in it.
 type RowError struct {
-	GTID position.GTID
-	File string
-	Pos  uint64 // end of the row's transaction
+	Mark position.Mark
 	Row  uint64 // number of the outbox row in its transaction, from 0
 	Err  error
 }
 
 func (e *RowError) Error() string {
-	where := e.GTID.String()
-	if where == "" {
-		where = fmt.Sprintf("the transaction that ends at %s:%d", e.File, e.Pos)
-	}
-	return fmt.Sprintf("routing outbox row %d of %s: %v", e.Row+1, where, e.Err)
+	return fmt.Sprintf("routing outbox row %d of %s: %v", e.Row+1, place(e.Mark), e.Err)
 }
 
 func (e *RowError) Unwrap() error { return e.Err }
 
 // Retryable is false: the same row gives the same error.
 func (e *RowError) Retryable() bool { return false }
+
+// RecordError is returned when Kafka refuses a record for good. Index is the number
+// of its transaction in the batch.
+type RecordError struct {
+	Mark  position.Mark
+	Index int
+	Err   error
+}
+
+func (e *RecordError) Error() string {
+	return fmt.Sprintf("publishing a row of %s: %v", place(e.Mark), e.Err)
+}
+
+func (e *RecordError) Unwrap() error { return e.Err }
+
+// blame names the transaction that a sink's error is about, if it says so.
+func blame(err error, b *batch) error {
+	var sent *kafka.Error
+	if !errors.As(err, &sent) || sent.Mark < 0 {
+		return err
+	}
+	if sent.Mark < len(b.Marks) {
+		return &RecordError{Mark: b.Marks[sent.Mark], Index: sent.Mark, Err: err}
+	}
+	if b.partial == nil {
+		return err
+	}
+	return &RecordError{Mark: position.Mark{GTID: b.partial.GTID}, Index: sent.Mark, Err: err}
+}
+
+// place says where a transaction is, for people.
+func place(m position.Mark) string {
+	if !m.GTID.IsZero() {
+		return m.GTID.String()
+	}
+	return fmt.Sprintf("the transaction that ends at %s:%d", m.File, m.Pos)
+}
 
 // PositionError is returned when the position in Kafka does not cover the
 // replicated one: Kafka has lost a committed record (unclean election, topic

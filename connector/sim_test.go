@@ -32,6 +32,7 @@ type world struct {
 	mu     sync.Mutex
 	rnd    *rand.Rand
 	faults float64 // chance of a fault at each opportunity
+	large  uint64  // id of a row that Kafka refuses; 0 for none
 	refuse uint64  // id of a row that can't be encoded; 0 for none
 	// attempts is Config.MaxAttempts when it is above 0.
 	attempts int
@@ -181,6 +182,22 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
+	for i, r := range b.Records {
+		if s.w.large == 0 || binary.BigEndian.Uint64(r.Key) != s.w.large {
+			continue
+		}
+		s.dead = true
+		done := 0
+		if !s.w.exactlyOnce {
+			done = r.Mark
+			for _, before := range b.Records[:i] {
+				if before.Mark < done {
+					s.w.log = append(s.w.log, binary.BigEndian.Uint64(before.Key))
+				}
+			}
+		}
+		return done, &kafka.Error{Code: "record_too_large", Mark: r.Mark}
+	}
 	acked := len(b.Records)
 	if broken {
 		s.dead = true

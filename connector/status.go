@@ -114,10 +114,13 @@ func (c *Connector) retrying(err error, pause time.Duration) {
 func (c *Connector) lastError(err error, next time.Time) *LastError {
 	e := &LastError{Code: code(err), Message: err.Error(), At: time.Now(), Retrying: next}
 	var row *RowError
+	var sent *RecordError
 	var read *canal.Error
 	switch {
 	case errors.As(err, &row):
-		e.GTID = row.GTID
+		e.GTID = row.Mark.GTID
+	case errors.As(err, &sent):
+		e.GTID = sent.Mark.GTID
 	case errors.As(err, &read):
 		e.GTID = read.GTID
 	}
@@ -127,6 +130,7 @@ func (c *Connector) lastError(err error, next time.Time) *LastError {
 // streaming notes that a term has its sink and source open.
 func (t *term) streaming(source Source, from position.Position) {
 	t.pipe = newPipe(t.cfg.Limits, t.encoder)
+	t.pipe.alone = t.alone
 	t.saver = newSaver(t.positions, t.number, from, t.cfg, t.metrics, t.log)
 	t.mu.Lock()
 	defer t.mu.Unlock()

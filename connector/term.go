@@ -179,6 +179,8 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 	done, err := sink.Commit(ctx, &b.Batch)
 	if err == nil {
 		done = len(b.Marks)
+	} else {
+		err = blame(err, b)
 	}
 	if done == 0 && err != nil {
 		return err

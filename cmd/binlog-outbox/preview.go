@@ -110,7 +110,7 @@ func printRecords(ctx context.Context, stream connector.Source, route *route, li
 			for j := range txs[i].Rows {
 				rec, ok, err := route.Encode(mem, &txs[i].Rows[j])
 				if err != nil {
-					return &connector.RowError{GTID: txs[i].Mark.GTID, File: txs[i].Mark.File, Pos: txs[i].Mark.Pos, Row: txs[i].FirstRow + uint64(j), Err: err}
+					return &connector.RowError{Mark: txs[i].Mark, Row: txs[i].FirstRow + uint64(j), Err: err}
 				}
 				if !ok {
 					continue
