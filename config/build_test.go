@@ -264,3 +264,15 @@ func FuzzYAML(f *testing.F) {
 		_, _ = (&Builder{KeepReferences: true}).Build(YAML("fuzz.yaml", []byte(text)))
 	})
 }
+
+func TestTopicGroupsMatchWholeNames(t *testing.T) {
+	match, err := TopicGroup{Name: "g", Include: []string{`outbox\.event\.a.*`, "b"}, Exclude: []string{".*x"}}.Matcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, want := range map[string]bool{"outbox.event.a1": true, "outbox.event.ax": false, "b": true, "bb": false, "my.outbox.event.a": false} {
+		if match(topic) != want {
+			t.Errorf("%s: %v, want %v", topic, !want, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dlclark/regexp2"
@@ -115,4 +116,34 @@ func compileWhole(pattern string, options regexp2.RegexOptions) (*regexp2.Regexp
 		return nil, fmt.Errorf("not a regular expression: %w", err)
 	}
 	return regexp2.Compile(`\A(?:`+pattern+`)\z`, options)
+}
+
+// Matcher returns whether a topic belongs to the group: its whole name matches one
+// of Include and none of Exclude. Validation has refused patterns that are none.
+func (g TopicGroup) Matcher() (func(topic string) bool, error) {
+	compile := func(patterns []string) (out []*regexp2.Regexp, err error) {
+		for _, p := range patterns {
+			r, err := compileWhole(p, regexp2.None)
+			if err != nil {
+				return nil, fmt.Errorf("topic group %s: %q: %w", g.Name, p, err)
+			}
+			out = append(out, r)
+		}
+		return out, nil
+	}
+	include, err := compile(g.Include)
+	if err != nil {
+		return nil, err
+	}
+	exclude, err := compile(g.Exclude)
+	if err != nil {
+		return nil, err
+	}
+	matches := func(list []*regexp2.Regexp, topic string) bool {
+		return slices.ContainsFunc(list, func(r *regexp2.Regexp) bool {
+			ok, err := r.MatchString(topic)
+			return ok && err == nil
+		})
+	}
+	return func(topic string) bool { return matches(include, topic) && !matches(exclude, topic) }, nil
 }

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -106,8 +107,30 @@ type TopicCreation struct {
 	Partitions  int32
 	Replication int16
 	Settings    map[string]string
+	// Groups have other values for some topics; the first that matches counts.
+	Groups []TopicGroup
 	// AutoCreate lets the brokers create them (auto.create.topics.enable).
 	AutoCreate bool
+}
+
+// TopicGroup has the values of created topics whose names it matches, as a group
+// of Kafka Connect's topic.creation.groups: partitions and replication of 0 are
+// those of TopicCreation, Settings are the group's alone.
+type TopicGroup struct {
+	Match       func(topic string) bool
+	Partitions  int32
+	Replication int16
+	Settings    map[string]string
+}
+
+// forTopic returns the values for one topic.
+func (c *TopicCreation) forTopic(topic string) (partitions int32, replication int16, settings map[string]string) {
+	for _, g := range c.Groups {
+		if g.Match(topic) {
+			return cmp.Or(g.Partitions, c.Partitions), cmp.Or(g.Replication, c.Replication), g.Settings
+		}
+	}
+	return c.Partitions, c.Replication, c.Settings
 }
 
 // DefaultConfig returns the defaults; Brokers and Connector are still to be set.

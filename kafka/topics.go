@@ -183,7 +183,8 @@ func (t *topics) autoCreate(topic string) error {
 
 // create makes a topic as configured. Another node or a person may be faster.
 func (t *topics) create(topic string) error {
-	return createTopic(t.client, topic, t.cfg.Topics.Partitions, t.cfg.Topics.Replication, t.cfg.Topics.Settings, t.log)
+	partitions, replication, settings := t.cfg.Topics.forTopic(topic)
+	return createTopic(t.client, topic, partitions, replication, settings, t.log)
 }
 
 func createTopic(client sarama.Client, topic string, partitions int32, replication int16, settings map[string]string, log *slog.Logger) error {

@@ -63,7 +63,10 @@ func kafkaConfig(node *config.Config, c *config.Connector) (kafka.Config, error)
 	kc.DeliveryTimeout = max(kc.DeliveryTimeout, 3*k.RequestTimeout)
 	kc.TransactionTimeout = k.TransactionTimeout
 	kc.PositionReplication = int16(k.PositionReplication)
-	kc.Topics = topicCreation(k.CreateTopics)
+	var err error
+	if kc.Topics, err = topicCreation(k.CreateTopics); err != nil {
+		return kc, err
+	}
 	if k.TLS.On() {
 		t, err := kafkaTLS(&k.TLS)
 		if err != nil {
@@ -77,9 +80,9 @@ func kafkaConfig(node *config.Config, c *config.Connector) (kafka.Config, error)
 	return kc, nil
 }
 
-func topicCreation(c config.CreateTopics) kafka.TopicCreation {
+func topicCreation(c config.CreateTopics) (kafka.TopicCreation, error) {
 	if !c.On() {
-		return kafka.TopicCreation{AutoCreate: true, Partitions: -1, Replication: -1}
+		return kafka.TopicCreation{AutoCreate: true, Partitions: -1, Replication: -1}, nil
 	}
 	t := kafka.TopicCreation{Create: true, Partitions: -1, Replication: -1, Settings: c.Configs}
 	if c.Partitions != 0 {
@@ -88,7 +91,16 @@ func topicCreation(c config.CreateTopics) kafka.TopicCreation {
 	if c.ReplicationFactor != 0 {
 		t.Replication = int16(c.ReplicationFactor)
 	}
-	return t
+	for _, g := range c.Groups {
+		match, err := g.Matcher()
+		if err != nil {
+			return t, err
+		}
+		t.Groups = append(t.Groups, kafka.TopicGroup{
+			Match: match, Partitions: int32(g.Partitions), Replication: int16(g.ReplicationFactor), Settings: g.Configs,
+		})
+	}
+	return t, nil
 }
 
 func kafkaTLS(t *config.KafkaTLS) (*kafka.TLS, error) {
