@@ -10,14 +10,20 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/test/e2e/workload"
 )
 
-// TestOneGigabyteTransaction passes a transaction that is larger than the memory
-// the connector may use.
-func TestOneGigabyteTransaction(t *testing.T) {
+// The largest transactions pass through little memory: one that is far larger
+// than the memory the connector may use, and one that is just small enough to be
+// held in it (limits.transaction_bytes is 64 MiB).
+
+func TestOneGigabyteTransaction(t *testing.T) { largeTransaction(t, scaled(t, 1_000_000)) }
+
+func TestTransactionHeldInMemory(t *testing.T) { largeTransaction(t, 55_000) }
+
+func largeTransaction(t *testing.T, rows int) {
 	const limit = 256 << 20
 	s := newStage(t, play{server: mysqlGTID(t)})
 	s.start()
 	from := time.Now()
-	if err := s.shop.WriteOne(t.Context(), scaled(t, 1_000_000), 1000, 500); err != nil {
+	if err := s.shop.WriteOne(t.Context(), rows, 1000, 500); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("written in %v", time.Since(from).Round(time.Millisecond))
