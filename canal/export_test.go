@@ -65,3 +65,6 @@ var QueueNext = (*queue).next
 
 // Classify maps an error.
 func Classify(err error) error { return classify(err, Disconnected, "reading the binlog") }
+
+// Ended is closed when all goroutines of a stream have ended.
+func Ended(s *Stream) <-chan struct{} { return s.ended }

@@ -223,6 +223,12 @@ func TestStreamFailures(t *testing.T) {
 			if _, err := r.Next(t.Context()); !errors.As(err, &e) {
 				t.Errorf("Next after the error: %v", err)
 			}
+			<-canal.Ended(r.Stream)
+			for _, q := range f.Queries() { // B023: it may hit a thread of another server
+				if strings.HasPrefix(q, "KILL") {
+					t.Errorf("the server was told to %s", q)
+				}
+			}
 		})
 	}
 }
