@@ -52,6 +52,7 @@ func TestJSONDocumentRefusesHostileInput(t *testing.T) {
 		"count beyond the size":          {jsonSmallArray, 0xff, 0xff, 4, 0},
 		"entry that is its own array":    {jsonSmallArray, 1, 0, 7, 0, jsonSmallArray, 0, 0},
 		"entry inside the header":        {jsonSmallArray, 1, 0, 8, 0, jsonSmallArray, 6, 0, 0},
+		"string inside the header":       {jsonSmallArray, 1, 0, 9, 0, jsonString, 0, 0, 0, 0},
 		"entry beyond the end":           {jsonSmallArray, 1, 0, 7, 0, jsonString, 7, 0},
 		"string beyond the end":          {jsonString, 5, 'a'},
 		"string length without end":      {jsonString, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
@@ -74,6 +75,9 @@ func TestJSONDocumentRefusesHostileInput(t *testing.T) {
 			}
 			if string(got) != "kept" {
 				t.Errorf("the buffer is %q after an error", got)
+			}
+			if strings.Contains(err.Error(), "256 MiB") {
+				t.Error("found out late")
 			}
 		})
 	}

@@ -458,6 +458,20 @@ func TestB074TablesOfDifferentShapesShareARouter(t *testing.T) {
 	wg.Wait()
 }
 
+// Debezium keeps envelope schemas by the payload's schema alone, so that a second
+// table gets the name of the first.
+func TestEnvelopeNameIsSharedByTables(t *testing.T) {
+	r := newRouter(t, func(c *Config) { c.Placements = []Placement{{"type", PlaceEnvelope, ""}} })
+	other := defaultTable()
+	other.Table = "outbox2"
+	for _, table := range []*schema.Table{defaultTable(), other} {
+		var ev Event
+		if _, err := r.Route(&ev, defaultRow(table), Info{}); err != nil || ev.Value.Schema.Name != "shop.shop.outbox.User.Value" {
+			t.Errorf("%v: %v, %v", table.Name, ev.Value.Schema, err)
+		}
+	}
+}
+
 func TestArenaKeepsWhatItMade(t *testing.T) {
 	var a Arena
 	c := converter.StringConverter{}
@@ -474,7 +488,9 @@ func TestArenaKeepsWhatItMade(t *testing.T) {
 				t.Fatal(err)
 			}
 			made, want = append(made, b), append(want, s)
-			_ = append(b, "overwrites nothing"...)
+		}
+		for i := range made {
+			_ = append(made[i], "overwrites nothing"...)
 		}
 		for i := range made {
 			if string(made[i]) != want[i] || made[i] == nil {
