@@ -5,4 +5,34 @@
 // that was rolled back, or of an XA transaction that was not committed; and
 // marks exist only at commits. Row events of other tables are passed over by
 // their table id, undecoded. go-mysql's types stop here.
+//
+// # From packet to transaction
+//
+// go-mysql's BinlogSyncer reads packets (raw mode) and calls the walker for each
+// event, on the one goroutine that reads. The walker looks at headers, GTIDs,
+// table maps and ends of transactions. Rows events of outbox tables are held as
+// they came, in memory or, from Config.SpoolThreshold on, in a file; at the
+// commit they are decoded and put into the queue from which Stream.Next takes
+// all that waits. The queue's bound in bytes is the only back-pressure: a full
+// one stops the reading.
+//
+// # What stops a stream
+//
+// What cannot be read correctly ends the stream with an *Error that names the
+// transaction, and nothing of that transaction is handed on (but for the parts
+// of a large one that were, before). Two cases are decisions: an XA PREPARE with
+// outbox rows stops the stream, since its rows would have to wait for an XA
+// COMMIT that no position can wait for (XA COMMIT ... ONE PHASE is a plain
+// commit, and XA transactions without outbox rows pass); and a statement that
+// wrote an outbox table in statement format does, since its rows are not in the
+// binlog. Whether a faulty transaction matters is decided at its commit: what is
+// rolled back cannot stop anything.
+//
+// # What cannot be seen
+//
+// Writes with sql_log_bin=0, and in statement format what triggers and functions
+// write. XA transactions prepared before the position from which a connector
+// starts for the first time. Without binlog_row_metadata=FULL, columns come from
+// information_schema as they are now; rows that are older than a change which
+// kept number and types of the columns get today's names.
 package canal
