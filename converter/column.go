@@ -124,7 +124,7 @@ func (b *builder) build() {
 	case schema.TinyInt, schema.SmallInt, schema.MediumInt, schema.Int, schema.BigInt:
 		b.integer()
 	case schema.Year:
-		b.set(&Schema{Kind: Int32, Name: "io.debezium.time.Year", Version: Version1()}, int64(0), b.year)
+		b.set(&Schema{Kind: Int32, Name: "io.debezium.time.Year", Version: version1()}, int64(0), b.year)
 	case schema.Float, schema.Double:
 		b.float()
 	case schema.Decimal:
@@ -141,7 +141,7 @@ func (b *builder) build() {
 	case schema.Enum, schema.Set:
 		b.choice()
 	case schema.JSON:
-		b.set(&Schema{Kind: String, Name: "io.debezium.data.Json", Version: Version1(), quirks: b.modes.Quirks}, "{}", b.json)
+		b.set(&Schema{Kind: String, Name: "io.debezium.data.Json", Version: version1(), quirks: b.modes.Quirks}, "{}", b.json)
 	case schema.Geometry:
 		b.geometry()
 	case schema.Vector:
@@ -192,7 +192,7 @@ func (b *builder) float() {
 }
 
 func decimalSchema(precision, scale int) *Schema {
-	return &Schema{Kind: Bytes, Name: DecimalName, Version: Version1(), Params: []Param{
+	return &Schema{Kind: Bytes, Name: DecimalName, Version: version1(), Params: []Param{
 		{"scale", itoa(scale)}, {"connect.decimal.precision", itoa(precision)},
 	}}
 }
@@ -217,7 +217,7 @@ func (b *builder) bit() {
 		b.set(&Schema{Kind: Boolean}, false, b.bool)
 		return
 	}
-	s := &Schema{Kind: Bytes, Name: BitsName, Version: Version1(), Params: []Param{{"length", itoa(b.col.Length)}}}
+	s := &Schema{Kind: Bytes, Name: BitsName, Version: version1(), Params: []Param{{"length", itoa(b.col.Length)}}}
 	b.set(s, make([]byte, (b.col.Length+7)/8), b.bits)
 }
 
@@ -242,7 +242,7 @@ func (b *builder) choice() {
 		allowed[i] = strings.ReplaceAll(ddlEscapes.Replace(e), ",", `\,`)
 		escaped = escaped || allowed[i] != e
 	}
-	s := &Schema{Kind: String, Name: name, Version: Version1(), Params: []Param{{"allowed", strings.Join(allowed, ",")}}}
+	s := &Schema{Kind: String, Name: name, Version: version1(), Params: []Param{{"allowed", strings.Join(allowed, ",")}}}
 	b.set(s, "", b.text)
 	if !escaped {
 		return

@@ -133,8 +133,10 @@ func TestColumnDefaults(t *testing.T) {
 		{"zero date, required", schema.Column{Type: schema.Date, Default: def("0000-00-00")}, int64(0), int64(0)},
 		{"number that is none", schema.Column{Type: schema.Int, Default: def("uuid()")}, nil, nil},
 		{"json", schema.Column{Type: schema.JSON, Default: def("{}")}, nil, nil},
-		{"now in a nullable timestamp", schema.Column{Type: schema.Timestamp, Nullable: true, Default: def("CURRENT_TIMESTAMP")}, nil, nil},
-		{"now in MariaDB", schema.Column{Type: schema.DateTime, Nullable: true, Default: def("current_timestamp()")}, int64(0), int64(0)},
+		{"now in a nullable timestamp", schema.Column{Type: schema.Timestamp, Nullable: true, DefaultExpr: "CURRENT_TIMESTAMP"}, nil, nil},
+		{"now in a required timestamp", schema.Column{Type: schema.Timestamp, DefaultExpr: "CURRENT_TIMESTAMP(6)"}, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
+		{"now in MariaDB", schema.Column{Type: schema.DateTime, Nullable: true, DefaultExpr: "current_timestamp()"}, int64(0), int64(0)},
+		{"another expression", schema.Column{Type: schema.DateTime, DefaultExpr: "(now() + interval 1 day)"}, nil, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -5,24 +5,24 @@ import "math"
 func (b *builder) date() {
 	switch b.modes.Time {
 	case TimeConnect:
-		b.set(&Schema{Kind: Int32, Name: ConnectDateName, Version: Version1()}, int64(0), b.epochDays)
+		b.set(&Schema{Kind: Int32, Name: ConnectDateName, Version: version1()}, int64(0), b.epochDays)
 	case TimeISOString:
-		b.set(&Schema{Kind: String, Name: "io.debezium.time.IsoDate", Version: Version1()}, "1970-01-01Z", b.isoDate)
+		b.set(&Schema{Kind: String, Name: "io.debezium.time.IsoDate", Version: version1()}, "1970-01-01Z", b.isoDate)
 	default:
-		b.set(&Schema{Kind: Int32, Name: "io.debezium.time.Date", Version: Version1()}, int64(0), b.epochDays)
+		b.set(&Schema{Kind: Int32, Name: "io.debezium.time.Date", Version: version1()}, int64(0), b.epochDays)
 	}
 }
 
 func (b *builder) time() {
 	switch b.modes.Time {
 	case TimeConnect:
-		b.set(&Schema{Kind: Int32, Name: ConnectTimeName, Version: Version1()}, int64(0), b.timeMillis)
+		b.set(&Schema{Kind: Int32, Name: ConnectTimeName, Version: version1()}, int64(0), b.timeMillis)
 	case TimeISOString:
-		b.set(&Schema{Kind: String, Name: "io.debezium.time.IsoTime", Version: Version1()}, "00:00:00Z", b.isoTime)
+		b.set(&Schema{Kind: String, Name: "io.debezium.time.IsoTime", Version: version1()}, "00:00:00Z", b.isoTime)
 	case TimeNanoseconds:
-		b.set(&Schema{Kind: Int64, Name: "io.debezium.time.NanoTime", Version: Version1()}, int64(0), b.scaledTime(1000))
+		b.set(&Schema{Kind: Int64, Name: "io.debezium.time.NanoTime", Version: version1()}, int64(0), b.scaledTime(1000))
 	default:
-		b.set(&Schema{Kind: Int64, Name: "io.debezium.time.MicroTime", Version: Version1()}, int64(0), b.scaledTime(1))
+		b.set(&Schema{Kind: Int64, Name: "io.debezium.time.MicroTime", Version: version1()}, int64(0), b.scaledTime(1))
 	}
 }
 
@@ -32,14 +32,14 @@ func (b *builder) dateTime() {
 	case b.modes.Time == TimeConnect:
 		name, convert = ConnectTimestampName, b.epochMillis
 	case b.modes.Time == TimeISOString:
-		b.set(&Schema{Kind: String, Name: "io.debezium.time.IsoTimestamp", Version: Version1()}, "1970-01-01T00:00:00Z", b.isoDateTime)
+		b.set(&Schema{Kind: String, Name: "io.debezium.time.IsoTimestamp", Version: version1()}, "1970-01-01T00:00:00Z", b.isoDateTime)
 		return
 	case b.modes.Time == TimeNanoseconds:
 		name, convert = NanoTimestampName, b.epochNanos
 	case b.modes.Time == TimeAdaptiveMicroseconds && b.col.FSP <= 3:
 		name, convert = TimestampName, b.epochMillis
 	}
-	b.set(&Schema{Kind: Int64, Name: name, Version: Version1()}, int64(0), convert)
+	b.set(&Schema{Kind: Int64, Name: name, Version: version1()}, int64(0), convert)
 }
 
 // day reads the date at the start of raw as a day number. zero is a date with a

@@ -13,6 +13,9 @@ import (
 // DDL. Expressions, and defaults that cannot be read, are none.
 func (b *builder) defaultValue() {
 	if b.col.Default == nil {
+		if isNow(b.col.DefaultExpr) && (b.col.Type == schema.DateTime || b.col.Type == schema.Timestamp) {
+			b.temporalDefault(epoch)
+		}
 		return
 	}
 	text := *b.col.Default
@@ -142,40 +145,36 @@ func (b *builder) binaryDefault(text string) {
 	b.try(v)
 }
 
+// epoch is what Debezium takes for CURRENT_TIMESTAMP in a DEFAULT clause.
+const epoch = "1970-01-01 00:00:00"
+
+func isNow(expr string) bool {
+	return strings.HasPrefix(strings.ToUpper(expr), "CURRENT_TIMESTAMP")
+}
+
 func (b *builder) temporalDefault(text string) {
-	const epoch = "1970-01-01 00:00:00"
-	upper := strings.ToUpper(text)
-	now := strings.HasPrefix(upper, "CURRENT_TIMESTAMP") || strings.HasPrefix(upper, "NOW(")
-	switch b.col.Type {
-	case schema.Time:
+	if b.col.Type == schema.Time {
 		b.try(text)
-	case schema.Timestamp:
-		if now {
-			text = epoch
-		}
-		_, _, _, zero, _ := parseDate(text[:min(len(text), 10)])
-		if zero || text == epoch || text == "0" {
-			if !b.col.Nullable {
-				b.out.Schema.Default = "1970-01-01T00:00:00Z"
-			}
-			return
-		}
-		b.try(text)
-	default:
-		zeroText := epoch
-		if b.col.Type == schema.Date {
-			zeroText, text = epoch[:10], text[:min(len(text), 10)]
-		}
-		_, _, _, zero, ok := parseDate(text[:min(len(text), 10)])
+		return
+	}
+	_, _, _, zero, ok := parseDate(text[:min(len(text), 10)])
+	if b.col.Type == schema.Timestamp {
 		switch {
-		case now:
-			b.try(zeroText)
-		case zero || !ok:
-			if !b.col.Nullable {
-				b.try(zeroText)
-			}
-		default:
+		case ok && !zero && text != epoch:
 			b.try(text)
+		case !b.col.Nullable:
+			b.out.Schema.Default = "1970-01-01T00:00:00Z"
 		}
+		return
+	}
+	zeroText := epoch
+	if b.col.Type == schema.Date {
+		zeroText, text = epoch[:10], text[:min(len(text), 10)]
+	}
+	switch {
+	case ok && !zero:
+		b.try(text)
+	case !b.col.Nullable:
+		b.try(zeroText)
 	}
 }

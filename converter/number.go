@@ -114,11 +114,8 @@ func appendExactDouble(dst []byte, f float64) []byte {
 }
 
 // Decimal is Java's BigDecimal with a scale of zero or more, held as plain digits
-// with exactly that many decimals: "-12.50", "7".
+// with exactly that many decimals, which is BigDecimal.toPlainString: "-12.50", "7".
 type Decimal string
-
-// Plain returns BigDecimal.toPlainString, which is the text that Decimal holds.
-func (d Decimal) Plain() string { return string(d) }
 
 func (d Decimal) split() (negative bool, digits string, scale int) {
 	s := string(d)

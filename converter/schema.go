@@ -97,8 +97,8 @@ type Struct struct {
 	Values []any
 }
 
-// Version1 is the version that Debezium's and Connect's logical types carry.
-func Version1() *int { v := 1; return &v }
+// version1 is the version that Debezium's and Connect's logical types carry.
+func version1() *int { v := 1; return &v }
 
 // Or returns v, or the schema's default when v is null, as Connect's Struct.get does.
 func (s *Schema) Or(v any) any {

@@ -183,7 +183,7 @@ func (b *builder) geometry() {
 	srid := &Schema{Kind: Int32, Optional: true}
 	if b.col.ColumnType == "point" {
 		s := &Schema{
-			Kind: Record, Name: "io.debezium.data.geometry.Point", Version: Version1(), Doc: "Geometry (POINT)",
+			Kind: Record, Name: "io.debezium.data.geometry.Point", Version: version1(), Doc: "Geometry (POINT)",
 			Fields: []Field{
 				{"x", &Schema{Kind: Float64}},
 				{"y", &Schema{Kind: Float64}},
@@ -195,7 +195,7 @@ func (b *builder) geometry() {
 		return
 	}
 	s := &Schema{
-		Kind: Record, Name: "io.debezium.data.geometry.Geometry", Version: Version1(), Doc: "Geometry",
+		Kind: Record, Name: "io.debezium.data.geometry.Geometry", Version: version1(), Doc: "Geometry",
 		Fields: []Field{{"wkb", &Schema{Kind: Bytes}}, {"srid", srid}},
 	}
 	b.set(s, nil, func(raw any) (any, error) {
@@ -235,7 +235,7 @@ func (b *builder) point(raw any) (any, error) {
 }
 
 func (b *builder) vector() {
-	s := &Schema{Kind: Array, Name: "io.debezium.data.FloatVector", Version: Version1(), Elem: &Schema{Kind: Float32}}
+	s := &Schema{Kind: Array, Name: "io.debezium.data.FloatVector", Version: version1(), Elem: &Schema{Kind: Float32}}
 	b.set(s, []any{}, func(raw any) (any, error) {
 		v, ok := raw.([]byte)
 		if !ok || len(v)%4 != 0 {
@@ -258,7 +258,7 @@ func (b *builder) temporal() {
 	case schema.DateTime:
 		b.dateTime()
 	default:
-		s := &Schema{Kind: String, Name: "io.debezium.time.ZonedTimestamp", Version: Version1()}
+		s := &Schema{Kind: String, Name: "io.debezium.time.ZonedTimestamp", Version: version1()}
 		b.set(s, "1970-01-01T00:00:00Z", b.timestamp)
 		b.out.convertRead = b.timestampRead
 	}

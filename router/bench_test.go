@@ -34,6 +34,22 @@ func BenchmarkRouteDefaultRow(b *testing.B) {
 	benchmarkRoute(b, cfg, DefaultEncoder(), defaultRow(defaultTable()))
 }
 
+// BenchmarkRouteJSONColumn is the same with the payload as a JSON column: its binary
+// document is printed straight into the record.
+func BenchmarkRouteJSONColumn(b *testing.B) {
+	table := defaultTable()
+	table.Columns[4].Type = schema.JSON
+	row := defaultRow(table)
+	text := row.After[4].(string)
+	doc := []byte{0x00, 1, 0, 0, 0, 11, 0, 1, 0, 0x0c, 12, 0, 'p', 0xfa, 0x01}
+	doc = append(doc, text[6:len(text)-2]...)
+	doc[3], doc[4] = byte(len(doc)-1), byte((len(doc)-1)>>8)
+	row.After[4] = doc
+	cfg := DefaultConfig()
+	cfg.Context = ContextHeaders("shop", "01890a5d-ac96-774b-bcce-b302099a8057")
+	benchmarkRoute(b, cfg, DefaultEncoder(), row)
+}
+
 func benchmarkRoute(b *testing.B, cfg Config, enc Encoder, row *schema.Row) {
 	r, err := New(cfg)
 	if err != nil {

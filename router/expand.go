@@ -57,20 +57,20 @@ func (r *Router) expand(ev *Event, p *plan) (string, error) {
 		ev.Value.Schema = nil
 		return "", nil
 	}
-	print := string(s.Fingerprint(nil))
-	s = r.inferred.put(print, s)
+	fingerprint := string(s.Fingerprint(nil))
+	s = r.inferred.put(fingerprint, s)
 	ev.Value.Schema = s
 	if doc.kind != nodeObject {
 		ev.NotExpanded = true
-		return print, nil
+		return fingerprint, nil
 	}
 	v, err := build(&doc, s)
 	if err != nil {
 		ev.NotExpanded = true
-		return print, nil
+		return fingerprint, nil
 	}
 	ev.Value.Value = v
-	return print, nil
+	return fingerprint, nil
 }
 
 // Reasons why a document cannot be expanded; but for errLargeSchema they only
@@ -227,11 +227,11 @@ func (f *inference) merged(path string, n *node) (*converter.Schema, error) {
 		if err != nil {
 			return nil, err
 		}
-		print := string(s.Fingerprint(nil))
-		if prints[print] {
+		fingerprint := string(s.Fingerprint(nil))
+		if prints[fingerprint] {
 			continue
 		}
-		prints[print] = true
+		prints[fingerprint] = true
 		if result == nil {
 			result = s
 			for j := range s.Fields {

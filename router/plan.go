@@ -85,19 +85,24 @@ func (p *plan) missingError() error {
 }
 
 // keyChanged reports an UPDATE of a primary key column. Debezium makes a delete
-// and an insert of it, and the router routes the insert.
-func (p *plan) keyChanged(row *schema.Row) bool {
+// and an insert of it, and the router routes the insert. A column that only the new
+// image lacks did not change.
+func (p *plan) keyChanged(row *schema.Row) (bool, error) {
 	for _, i := range p.row.Table.PrimaryKey {
 		if i < 0 || i >= len(row.Before) || i >= len(row.After) {
-			continue
+			return false, p.fail(CodeBadRow, "", "the row has fewer values than its table has columns")
+		}
+		if row.Before[i] == schema.Missing {
+			return false, p.fail(CodeNotLogged, p.row.Columns[i].Name, "an update without the primary key before it")
 		}
 		if row.After[i] != schema.Missing && !sameValue(row.Before[i], row.After[i]) {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
+// sameValue compares two raw values of one column.
 func sameValue(a, b any) bool {
 	x, ok1 := a.([]byte)
 	y, ok2 := b.([]byte)

@@ -234,10 +234,14 @@ var recordedTypes = map[string]schema.Type{
 }
 
 func (c *recordedColumn) column() schema.Column {
-	return schema.Column{
+	col := schema.Column{
 		Name: c.Name, Type: recordedTypes[c.Type], Unsigned: c.Unsigned, Nullable: c.Nullable,
 		Length: c.Length, Scale: c.Scale, FSP: c.FSP, Elements: c.Elements, Default: c.Default, DefaultKnown: true,
 	}
+	if c.Default != nil && strings.HasPrefix(*c.Default, "CURRENT_TIMESTAMP") {
+		col.Default, col.DefaultExpr = nil, *c.Default
+	}
+	return col
 }
 
 // goValue turns an input value, which is what Debezium's binlog reader hands on,

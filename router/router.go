@@ -104,7 +104,11 @@ func (r *Router) routeUpdate(ev *Event, row *schema.Row, info Info) (Outcome, er
 		return DroppedSkipped, nil
 	}
 	p := r.planFor(row.Table)
-	if p.keyChanged(row) {
+	changed, err := p.keyChanged(row)
+	if err != nil {
+		return Failed, err
+	}
+	if changed {
 		old, err := p.oldKey(row)
 		if err != nil {
 			return Failed, err
