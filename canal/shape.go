@@ -133,7 +133,7 @@ func (s *shapes) table(name schema.Name, wire schema.TableMap) (*schema.Table, e
 	}
 	if len(cols) == 0 {
 		if mapErr == nil {
-			return fromMap, nil
+			return certain(fromMap, wire)
 		}
 		return nil, newError(UnknownTable, mapErr, "outbox table %s is not on the server any more, or not visible to the user, and the binlog does not tell its columns; "+
 			"set binlog_row_metadata=FULL so that it does", name)
@@ -141,18 +141,34 @@ func (s *shapes) table(name schema.Name, wire schema.TableMap) (*schema.Table, e
 	info, err := schema.FromInformationSchema(name, cols)
 	switch {
 	case err != nil && mapErr == nil:
-		return fromMap, nil
+		return certain(fromMap, wire)
 	case err != nil:
 		return nil, err
 	case mapErr == nil:
 		merged, _ := fromMap.Merge(info)
-		return merged, nil
+		return certain(merged, wire)
 	}
 	if err := info.Check(wire); err != nil {
 		return nil, newError(ShapeMismatch, err, "the rows of outbox table %s were written before the table got its present columns; "+
 			"set binlog_row_metadata=FULL so that the binlog tells the columns of its time", name)
 	}
 	return info, nil
+}
+
+// certain refuses a table with columns that MariaDB's binlog does not tell apart
+// (a UUID from a BINARY) and information_schema no longer knows: the bytes of a
+// UUID would be published as if they were meant so.
+func certain(t *schema.Table, wire schema.TableMap) (*schema.Table, error) {
+	if !wire.Ambiguous() {
+		return t, nil
+	}
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if (c.Type == schema.Binary || c.Type == schema.VarBinary) && c.ColumnType == "" {
+			return nil, newError(ShapeMismatch, nil, "column %s of outbox table %s may be a BINARY, UUID, INET4 or INET6: the binlog does not tell, and the table has changed since", c.Name, t.Name)
+		}
+	}
+	return t, nil
 }
 
 // plainTypes checks the column types of a table map body and returns it with

@@ -58,6 +58,8 @@ func (t *term) run(stop, lease context.Context) (err error) {
 			t.log.Warn("closing the source", "error", e)
 		}
 	}()
+	// File and offset are of the server that is connected now.
+	from.Server = source.Status().Server.UUID
 	t.streaming(source, from)
 	defer t.streamEnded()
 
