@@ -16,11 +16,18 @@ import (
 // any state: then, and only then, the first by name writes the configuration, and
 // the others get it from raft. One writer, since a node's id is new with a new
 // disk: two writers could have met two generations of a third node. If any node
-// has state, a cluster exists already, and an empty node waits to be added.
+// has state, a cluster exists already, and an empty node asks its leader to be
+// added: under its new id, without a vote at first, and in place of the one with
+// its name that has lost its disk.
 
 func (n *Node) hello() hello {
 	id := n.dir.id
-	return hello{Name: id.Name, UUID: id.UUID, Cluster: n.fsm.cluster(), HasState: n.raft.LastIndex() > 0, Peers: peerList(n.cfg.Peers)}
+	last := n.raft.LastIndex()
+	return hello{
+		Name: id.Name, UUID: id.UUID, Cluster: n.fsm.cluster(), HasState: last > 0, Peers: peerList(n.cfg.Peers),
+		Commands: commandVersion, LastIndex: last,
+		Witness: n.cfg.Witness, Cooling: n.cooling.left() > 0, Failed: n.usable() != nil,
+	}
 }
 
 func peerList(peers []Peer) []string {
@@ -38,7 +45,12 @@ func (n *Node) bootstrap(ctx context.Context) {
 	said := ""
 	for pause := shortest; n.raft.LastIndex() == 0; pause = min(2*pause, longest) {
 		met, err := n.meet(ctx)
+		_, listed := n.cfg.peer(n.cfg.NodeID)
 		switch {
+		case errors.Is(err, errExists) || !listed:
+			if err = n.askToJoin(ctx); err == nil {
+				err = errors.New("the leader has added this node and is about to send its state")
+			}
 		case err == nil && n.bootstrapper():
 			err = n.raft.BootstrapCluster(n.configuration(met)).Error()
 			if err == nil {
@@ -78,7 +90,7 @@ func (n *Node) meet(ctx context.Context) (map[string]hello, error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	met := map[string]hello{own.Name: own}
-	var problems []string
+	var problems []error
 	for _, p := range n.cfg.Peers {
 		if p.ID == own.Name {
 			continue
@@ -88,32 +100,58 @@ func (n *Node) meet(ctx context.Context) (map[string]hello, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				problems = append(problems, err.Error())
+				problems = append(problems, err)
 				return
 			}
 			met[p.ID] = *h
 		})
 	}
 	wg.Wait()
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	if len(problems) > 0 {
-		slices.Sort(problems)
-		return nil, errors.New(strings.Join(problems, "; "))
+		return nil, sentence(problems)
 	}
 	return met, nil
 }
 
-func (n *Node) greet(ctx context.Context, p Peer, own *hello) (*hello, error) {
-	var resp peerResponse
-	if _, err := n.ask(ctx, p.Addr, &peerRequest{Hello: own}, &resp); err != nil {
-		return nil, fmt.Errorf("peer %s: %w", p.ID, err)
+// sentence is errors.Join on one line.
+type sentence []error
+
+func (s sentence) Unwrap() []error { return s }
+
+func (s sentence) Error() string {
+	text := make([]string, len(s))
+	for i, err := range s {
+		text[i] = err.Error()
 	}
-	switch h := resp.Hello; {
-	case h == nil:
-		return nil, fmt.Errorf("peer %s at %s gave no answer that this release understands", p.ID, p.Addr)
+	return strings.Join(text, "; ")
+}
+
+// errExists: a peer has state, so there is a cluster already.
+var errExists = errors.New("the cluster exists already")
+
+// hail asks the node at addr who it is.
+func (n *Node) hail(ctx context.Context, addr string) (*hello, error) {
+	own := n.hello()
+	var resp peerResponse
+	if _, err := n.ask(ctx, addr, &peerRequest{Hello: &own}, &resp); err != nil {
+		return nil, err
+	}
+	if resp.Hello == nil {
+		return nil, fmt.Errorf("the node at %s gave no answer that this release understands", addr)
+	}
+	return resp.Hello, nil
+}
+
+func (n *Node) greet(ctx context.Context, p Peer, own *hello) (*hello, error) {
+	h, err := n.hail(ctx, p.Addr)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("peer %s: %w", p.ID, err)
 	case h.Name != p.ID:
 		return nil, fmt.Errorf("peer %s: at %s is node %q", p.ID, p.Addr, h.Name)
 	case h.HasState:
-		return nil, fmt.Errorf("peer %s belongs to cluster %q already; this node waits to be added to it", p.ID, h.Cluster)
+		return nil, fmt.Errorf("%w: peer %s belongs to cluster %q", errExists, p.ID, h.Cluster)
 	case !slices.Equal(h.Peers, own.Peers):
 		return nil, fmt.Errorf("peer %s has other peers configured: %v, here %v", p.ID, h.Peers, own.Peers)
 	default:
@@ -129,4 +167,85 @@ func (n *Node) configuration(met map[string]hello) raft.Configuration {
 	}
 	slices.SortFunc(c.Servers, func(a, b raft.Server) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return c
+}
+
+// askToJoin asks all peers to let this node in; one of them may be the leader.
+func (n *Node) askToJoin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.EnqueueTimeout+n.cfg.ApplyTimeout)
+	defer cancel()
+	var problems []error
+	for _, p := range n.cfg.Peers {
+		if p.ID == n.cfg.NodeID {
+			continue
+		}
+		var resp peerResponse
+		_, err := n.ask(ctx, p.Addr, &peerRequest{Join: &joinRequest{n.cfg.NodeID, n.cfg.Advertise}}, &resp)
+		if err == nil && resp.Error == nil {
+			return nil
+		}
+		if err == nil {
+			err = resp.Error.toError("join")
+		}
+		problems = append(problems, fmt.Errorf("peer %s: %w", p.ID, err))
+	}
+	return sentence(problems)
+}
+
+// admit lets a node in that asks for it. Whether it may ask at all was decided
+// by its certificate.
+func (n *Node) admit(ctx context.Context, j *joinRequest) error {
+	r := &memberRequest{Op: opAddMember, ID: j.ID, Addr: j.Addr, Reason: "asked to join with an empty data directory", By: byCluster}
+	if p, ok := n.cfg.peer(j.ID); ok {
+		r.Addr = p.Addr
+	}
+	if !validName(r.ID) || !validAddr(r.Addr) {
+		return fmt.Errorf("%w: %q at %q can't join", ErrInvalid, r.ID, r.Addr)
+	}
+	return n.changeHere(ctx, r)
+}
+
+// knows reports whether a node is a member as far as this node knows.
+func (n *Node) knows(id raft.ServerID) bool {
+	return slices.ContainsFunc(n.members.servers(), func(s raft.Server) bool { return s.ID == id })
+}
+
+// noticeRemoval asks around when this node has state but hears of no leader: it
+// may be that it is no member any more, and nobody else would tell it.
+func (n *Node) noticeRemoval(ctx context.Context) {
+	const every = 5 * time.Second
+	tick := time.NewTicker(min(every, 10*n.cfg.HeartbeatTimeout))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if _, leader := n.raft.LeaderWithID(); leader != "" || n.raft.LastIndex() == 0 {
+			n.removed.Store(false)
+			continue
+		}
+		removed := n.othersMissNot(ctx)
+		if removed && !n.removed.Swap(true) {
+			n.log.Error("the others say that this node is no member of the cluster; stop it, or have it added", "raft_id", string(n.dir.id.raftID()))
+		}
+	}
+}
+
+// othersMissNot reports whether a node with a leader says that this one is no member.
+func (n *Node) othersMissNot(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.networkTimeout())
+	defer cancel()
+	own := n.hello()
+	for _, s := range n.members.servers() {
+		addr, ok := n.members.address(s.ID)
+		if !ok || s.ID == n.dir.id.raftID() {
+			continue
+		}
+		var resp peerResponse
+		if _, err := n.ask(ctx, addr, &peerRequest{Hello: &own}, &resp); err == nil && resp.Member != nil && !*resp.Member {
+			return true
+		}
+	}
+	return false
 }

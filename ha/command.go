@@ -26,6 +26,7 @@ const (
 	opPutConfig    op = "put_config"
 	opDelete       op = "delete_connector"
 	opDecision     op = "append_decision"
+	opNote         op = "note" // for the audit list alone
 )
 
 // command is one entry of the replicated log. What it does depends on nothing
@@ -43,6 +44,8 @@ type command struct {
 	RunState  RunState           `json:"run_state,omitempty"`
 	Config    json.RawMessage    `json:"config,omitempty"`
 	Decision  *Decision          `json:"decision,omitempty"`
+	Action    string             `json:"action,omitempty"`
+	Detail    string             `json:"detail,omitempty"`
 	Reason    string             `json:"reason,omitempty"`
 	By        string             `json:"by,omitempty"`
 }
@@ -107,11 +110,13 @@ func (c *command) check() error {
 		bad = bad || !json.Valid(c.Config)
 	case opDecision:
 		bad = bad || c.Decision == nil
+	case opNote:
+		bad = bad || c.Action == ""
 	case opDelete:
 	default:
 		return fmt.Errorf("%w: unknown command %q", ErrNewerFormat, c.Op)
 	}
-	if c.Op != opLead {
+	if c.Op != opLead && c.Op != opNote {
 		bad = bad || c.Connector == ""
 	}
 	if bad {

@@ -40,6 +40,10 @@ type TLS struct {
 	CertFile, KeyFile string
 	// CAFile is a PEM file with the authorities; read once.
 	CAFile string
+	// Role is a DNS name that the certificates of all nodes of this cluster carry
+	// beside their own. Whoever has it is let in without being listed, so that a
+	// new node can ask to join. Empty means that only members are let in.
+	Role string
 }
 
 // Config says how a node takes part in its cluster.
@@ -49,15 +53,22 @@ type Config struct {
 	// DataDir is the directory for this node alone; it is made if missing.
 	DataDir string
 
-	// Peers are all voters, this node included, the same list on every node.
-	// Empty means a cluster of one without any network. At the first start of a
-	// cluster all of them must be up; later a majority suffices.
+	// Peers are the nodes that begin the cluster, this node included (but see
+	// Join), the same list on every node. Empty means a cluster of one without any
+	// network. At the first start of a cluster all of them must be up; later a
+	// majority suffices. Addresses here win over those that the cluster remembers,
+	// so that nodes may move.
 	Peers []Peer
-	// Listen is host:port to accept peers on; empty means this node's Addr in
-	// Peers. Another than a loopback address needs TLS or Insecure.
+	// Join makes a node with an empty data directory ask the cluster of Peers, to
+	// which it does not belong, to be added.
+	Join bool
+	// Witness makes this node one that votes and keeps the state, but never leads
+	// for longer than it takes to find another: the third of two nodes.
+	Witness bool
+	// Listen is host:port to accept peers on; empty means Advertise. Another than a loopback address needs TLS or Insecure.
 	Listen string
 	// Advertise is the address at which peers reach this node. Empty means its
-	// Addr in Peers, and no other value is allowed while clusters are static.
+	// Addr in Peers, and no other value is allowed then; with Join it is required.
 	Advertise string
 	// TLS is for the connections between peers; nil means plain TCP.
 	TLS *TLS
@@ -66,9 +77,10 @@ type Config struct {
 	Insecure bool
 
 	// HeartbeatTimeout is how long a follower hears nothing before it asks for an
-	// election (it waits between once and twice as long). Zero means 50 ms when
-	// alone and 250 ms in a cluster. Lower means faster takeover, and needless
-	// ones on hosts that stall.
+	// election (it waits between once and three times as long). Zero means 50 ms
+	// when alone and 300 ms in a cluster. Lower means faster takeover, and needless
+	// ones on hosts that stall. A leader whose process was killed is noticed
+	// without waiting for it.
 	HeartbeatTimeout time.Duration
 	// ElectionTimeout is how long a candidate waits for votes. Zero means
 	// HeartbeatTimeout; it can't be less.
@@ -95,8 +107,16 @@ type Config struct {
 	EnqueueTimeout time.Duration
 	ApplyTimeout   time.Duration
 	// StepDownPause is how long a node that asked to hand over its leadership,
-	// and still has it, waits before it works under it again.
+	// and still has it, waits before it works under it again. It is doubled up to
+	// eight times that while the node fails again and again.
 	StepDownPause time.Duration
+	// StepDownCooldown is how long a node that gave its leadership away does not
+	// take it again, as long as another can: nodes that all can't reach Kafka must
+	// not hand the leadership round and round.
+	StepDownCooldown time.Duration
+	// PromoteAfter is how long a node that was added must be caught up and in
+	// contact before it gets its vote.
+	PromoteAfter time.Duration
 	// ShutdownTimeout bounds the orderly end of Run.
 	ShutdownTimeout time.Duration
 
@@ -115,6 +135,8 @@ func DefaultConfig() Config {
 		EnqueueTimeout:    2 * time.Second,
 		ApplyTimeout:      5 * time.Second,
 		StepDownPause:     time.Second,
+		StepDownCooldown:  30 * time.Second,
+		PromoteAfter:      10 * time.Second,
 		ShutdownTimeout:   10 * time.Second,
 	}
 }
@@ -123,7 +145,7 @@ func (c *Config) alone() bool { return len(c.Peers) == 0 }
 
 // withDefaults fills the timeouts that depend on the size of the cluster.
 func (c Config) withDefaults() Config {
-	heartbeat := 250 * time.Millisecond
+	heartbeat := 300 * time.Millisecond
 	if c.alone() {
 		heartbeat = 50 * time.Millisecond
 	}
@@ -136,13 +158,11 @@ func (c Config) withDefaults() Config {
 	if c.LeaseTimeout == 0 {
 		c.LeaseTimeout = c.HeartbeatTimeout
 	}
-	if self, ok := c.peer(c.NodeID); ok {
-		if c.Listen == "" {
-			c.Listen = self.Addr
-		}
-		if c.Advertise == "" {
-			c.Advertise = self.Addr
-		}
+	if self, ok := c.peer(c.NodeID); ok && c.Advertise == "" {
+		c.Advertise = self.Addr
+	}
+	if c.Listen == "" {
+		c.Listen = c.Advertise
 	}
 	return c
 }
@@ -161,8 +181,8 @@ func (c Config) Validate() error {
 	c = c.withDefaults()
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.NodeID == "" || strings.Contains(c.NodeID, "/") {
-		wrong("NodeID: %q is not a name (it must not be empty or contain a slash)", c.NodeID)
+	if !validName(c.NodeID) {
+		wrong("NodeID: %q is not a name (1 to %d bytes without / and @)", c.NodeID, maxName)
 	}
 	if c.DataDir == "" {
 		wrong("DataDir: a node needs a directory of its own")
@@ -175,6 +195,7 @@ func (c Config) Validate() error {
 		{"LeaseTimeout", c.LeaseTimeout}, {"CommitTimeout", c.CommitTimeout},
 		{"SnapshotInterval", c.SnapshotInterval}, {"EnqueueTimeout", c.EnqueueTimeout},
 		{"ApplyTimeout", c.ApplyTimeout}, {"StepDownPause", c.StepDownPause}, {"ShutdownTimeout", c.ShutdownTimeout},
+		{"StepDownCooldown", c.StepDownCooldown}, {"PromoteAfter", c.PromoteAfter},
 	} {
 		if d.value < 5*time.Millisecond {
 			wrong("%s: %s is below 5ms", d.name, d.value)
@@ -199,25 +220,30 @@ func (c *Config) validateNetwork() (errs []error) {
 		if c.Listen != "" || c.Advertise != "" {
 			wrong("Listen, Advertise: a node without peers has no network; list the peers or leave these empty")
 		}
+		if c.Join || c.Witness {
+			wrong("Join, Witness: a node without peers is alone; list the peers")
+		}
 		return errs
 	}
 	ids, addrs := map[string]bool{}, map[string]bool{}
 	for i, p := range c.Peers {
-		if p.ID == "" || strings.Contains(p.ID, "/") || ids[p.ID] {
-			wrong("Peers[%d].ID: %q is empty, contains a slash or is used twice", i, p.ID)
+		if !validName(p.ID) || ids[p.ID] {
+			wrong("Peers[%d].ID: %q is not a name (1 to %d bytes without / and @) or is used twice", i, p.ID, maxName)
 		}
-		if host, port, err := net.SplitHostPort(p.Addr); err != nil || host == "" || port == "" || unspecified(host) {
+		if !validAddr(p.Addr) {
 			wrong("Peers[%d].Addr: %q is not host:port of one node", i, p.Addr)
 		} else if addrs[p.Addr] {
 			wrong("Peers[%d].Addr: %q is used twice", i, p.Addr)
 		}
 		ids[p.ID], addrs[p.Addr] = true, true
 	}
-	self, ok := c.peer(c.NodeID)
-	if !ok {
-		wrong("Peers: this node, %q, is not among them", c.NodeID)
-	} else if c.Advertise != self.Addr {
+	switch self, listed := c.peer(c.NodeID); {
+	case listed && c.Advertise != self.Addr:
 		wrong("Advertise: %q differs from this node's address in Peers, %q", c.Advertise, self.Addr)
+	case !listed && !c.Join:
+		wrong("Peers: this node, %q, is not among them (which is only right for one that is to Join)", c.NodeID)
+	case !listed && (!validAddr(c.Advertise) || addrs[c.Advertise]):
+		wrong("Advertise: %q is not host:port of this node alone; one that joins must say where it is", c.Advertise)
 	}
 	if c.TLS != nil && (c.TLS.CertFile == "" || c.TLS.KeyFile == "" || c.TLS.CAFile == "") {
 		wrong("TLS: CertFile, KeyFile and CAFile are all needed")
@@ -230,6 +256,18 @@ func (c *Config) validateNetwork() (errs []error) {
 		}
 	}
 	return errs
+}
+
+// maxName bounds names so that raft ids fit into a length of one byte.
+const maxName = 128
+
+func validName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsAny(s, "/@")
+}
+
+func validAddr(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	return err == nil && host != "" && port != "" && !unspecified(host) && !strings.Contains(addr, "@")
 }
 
 func unspecified(host string) bool {
@@ -257,5 +295,6 @@ func (c *Config) raftConfig(id raft.ServerID, log *hclogger, notify chan<- bool)
 	rc.NotifyCh = notify
 	rc.Logger = log
 	rc.NoLegacyTelemetry = true
+	rc.ShutdownOnRemove = false // a node that was removed says so instead of going away
 	return rc
 }

@@ -28,6 +28,11 @@ var (
 	// ErrNoOtherVoter is returned when leadership was to be transferred and
 	// there is nobody to take it.
 	ErrNoOtherVoter = errors.New("there is no other voter to take the leadership")
+	// ErrNotMember is returned when the node that a change is about is no member.
+	ErrNotMember = errors.New("no such member")
+	// ErrQuorum is returned when a removal would leave too few voters in contact
+	// for a majority. Nothing has been changed.
+	ErrQuorum = errors.New("the cluster would be left without a majority")
 	// ErrInvalid is returned for a write that makes no sense; it was not tried.
 	ErrInvalid = errors.New("invalid request")
 )
@@ -40,7 +45,8 @@ const (
 	// ReasonOlderTerm: a node of a later term leads; the writer must stop.
 	ReasonOlderTerm Reason = "older_term"
 	// ReasonOlderRun: a later run of the same term has saved, or an operator has
-	// set the position; the writer must stop.
+	// set the position; the writer must stop, and may begin again from what it
+	// reads then.
 	ReasonOlderRun Reason = "older_run"
 	// ReasonBehind: the position does not cover the stored one.
 	ReasonBehind Reason = "position_behind"

@@ -26,14 +26,16 @@ func sampleCommands() []command {
 	full.Partial = &position.Partial{GTID: markTo(13).GTID, Rows: 50_000}
 	cmds := []command{
 		{Op: opLead, Node: "n1", Cluster: "5b0c1c8e-9c3f-4a76-8f0e-4a1c7d3c9a11"},
-		{Op: opSavePosition, Connector: "orders", Run: &Run{3, "r1"}, Position: &full},
-		{Op: opSavePosition, Connector: "maria", Run: &Run{3, "r2"}, Position: &position.Position{Flavor: position.MariaDB, Set: maria, Seq: 4}},
-		{Op: opSavePosition, Connector: "files", Run: &Run{3, "r3"}, Position: &position.Position{Server: testSID, File: "binlog.000007", Pos: 1 << 33}},
+		{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 3, ID: "r1"}, Position: &full},
+		{Op: opSavePosition, Connector: "maria", Run: &Run{Term: 3, ID: "r2"}, Position: &position.Position{Flavor: position.MariaDB, Set: maria, Seq: 4}},
+		{Op: opSavePosition, Connector: "files", Run: &Run{Term: 3, ID: "r3"}, Position: &position.Position{Server: testSID, File: "binlog.000007", Pos: 1 << 33}},
 		{Op: opSetPosition, Connector: "orders", Position: pos(at(3)), Force: true, Reason: "replay", By: "ann"},
 		{Op: opSetRunState, Connector: "orders", RunState: Stopped, Reason: "maintenance", By: "ann"},
 		{Op: opPutConfig, Connector: "rest", Config: json.RawMessage(`{"name":"rest","config":{"tasks.max":"1"}}`), Reason: "created", By: "bob"},
 		{Op: opDecision, Connector: "orders", Decision: &Decision{Kind: "quarantine", Version: 2, Key: testSID + ":9", Data: json.RawMessage(`{"row":1}`), Reason: "no such topic", By: "policy", At: when}, By: "policy", Reason: "no such topic"},
 		{Op: opDelete, Connector: "rest", Reason: "gone", By: "bob"},
+		{Op: opNote, Action: "add_member", Detail: "n4/x at n4:7400", Reason: "more room", By: "ann"},
+		{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 3, ID: "r4", Epoch: 1}, Position: pos(at(4))},
 	}
 	for i := range cmds {
 		cmds[i].Version, cmds[i].At = 1, when

@@ -77,6 +77,10 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 		}
 		return nil
 	}
+	if c.Op == opNote {
+		f.audit(l.Index, c, c.Detail)
+		return nil
+	}
 	old, known := f.img.Connectors[c.Connector]
 	st := old // slices are shared and only ever replaced
 	var detail string
@@ -100,15 +104,15 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 		if !known {
 			return reject(c, old, ReasonUnknownConnector, "nothing is stored under this name")
 		}
-		if old.Position.IsZero() && old.Run.Term == 0 {
+		if old.Position.IsZero() && old.Run.Term == 0 && old.Epoch == 0 {
 			delete(f.img.Connectors, c.Connector)
 			f.audit(l.Index, c, "")
 			return nil
 		}
 		// As in Kafka Connect the position outlives the connector: one of the same
 		// name goes on there, unless it is set.
-		st = State{Position: old.Position, Run: old.Run, Retired: old.Retired, Revision: old.Revision}
-		retire(&st)
+		st = State{Position: old.Position, Run: old.Run, Retired: old.Retired, Epoch: old.Epoch, Revision: old.Revision}
+		st.nextEpoch()
 	case opDecision:
 		if err := appendDecision(&st, c); err != nil {
 			return err
@@ -130,6 +134,8 @@ func (f *fsm) savePosition(st *State, c *command) error {
 	switch {
 	case c.Run.Term < newest:
 		return reject(c, *st, ReasonOlderTerm, fmt.Sprintf("the run is of term %d, term %d has begun", c.Run.Term, newest))
+	case c.Run.Epoch != st.Epoch:
+		return reject(c, *st, ReasonOlderRun, fmt.Sprintf("run %s has read its position in epoch %d, an operator has begun epoch %d", c.Run.ID, c.Run.Epoch, st.Epoch))
 	case c.Run.Term == st.Run.Term && slices.Contains(st.Retired, c.Run.ID):
 		return reject(c, *st, ReasonOlderRun, fmt.Sprintf("run %s has been superseded", c.Run.ID))
 	case !c.Position.Covers(st.Position):
@@ -146,7 +152,7 @@ func (f *fsm) savePosition(st *State, c *command) error {
 }
 
 // setPosition is an operator's word. Without force it still may not go back; in
-// any case the run that was at work may not save any more.
+// any case who has read the position before may not save any more.
 func setPosition(st *State, c *command) error {
 	if !c.Force {
 		busy := st.Run.ID != "" && st.RunState.State != Stopped && st.RunState.State != Paused
@@ -157,9 +163,15 @@ func setPosition(st *State, c *command) error {
 			return reject(c, *st, ReasonBehind, fmt.Sprintf("%s does not cover the stored %s", brief(*c.Position), brief(st.Position)))
 		}
 	}
-	retire(st)
+	st.nextEpoch()
 	st.Position = *c.Position
 	return nil
+}
+
+// nextEpoch makes whatever was read of the connector before void.
+func (s *State) nextEpoch() {
+	s.Epoch++
+	s.Run.ID = ""
 }
 
 // retire makes the current run one that may not save any more.
@@ -197,7 +209,7 @@ func (f *fsm) audit(index uint64, c *command, detail string) {
 		kept = kept[len(kept)-maxAudit+1:]
 	}
 	f.img.Audit = append(slices.Clone(kept), AuditEntry{
-		Index: index, At: c.At, By: c.By, Action: string(c.Op),
+		Index: index, At: c.At, By: c.By, Action: cmp.Or(c.Action, string(c.Op)),
 		Connector: c.Connector, Reason: c.Reason, Detail: detail,
 	})
 }

@@ -53,7 +53,13 @@ func (m *machine) lead(t testing.TB, term uint64) {
 }
 
 func save(run string, runTerm, seq uint64) command {
-	return command{Op: opSavePosition, Connector: "orders", Run: &Run{runTerm, run}, Position: pos(at(seq))}
+	return command{Op: opSavePosition, Connector: "orders", Run: &Run{Term: runTerm, ID: run}, Position: pos(at(seq))}
+}
+
+// in is a save of a run that has read its position in an epoch.
+func in(epoch uint64, c command) command {
+	c.Run.Epoch = epoch
+	return c
 }
 
 func set(seq uint64, force bool) command {
@@ -79,7 +85,7 @@ func TestRefusals(t *testing.T) {
 		return command{Op: opSetRunState, Connector: "orders", RunState: s, By: "ann"}
 	}
 	saveAt := func(p position.Position) command {
-		return command{Op: opSavePosition, Connector: "orders", Run: &Run{2, "r1"}, Position: &p}
+		return command{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 2, ID: "r1"}, Position: &p}
 	}
 	tests := []struct {
 		name  string
@@ -102,7 +108,11 @@ func TestRefusals(t *testing.T) {
 		{"set back by force", []command{save("r1", 2, 5), set(3, true)}, ""},
 		{"set before the first start", []command{set(3, false)}, ""},
 		{"run after a forced set", []command{save("r1", 2, 5), set(3, true), save("r1", 2, 6)}, ReasonOlderRun},
-		{"new run after a forced set", []command{save("r1", 2, 5), set(3, true), save("r2", 2, 4)}, ""},
+		{"run that had not saved before a forced set", []command{save("r1", 2, 5), set(3, true), save("r2", 2, 6)}, ReasonOlderRun},
+		{"run that has read after a forced set", []command{save("r1", 2, 5), set(3, true), in(1, save("r2", 2, 4))}, ""},
+		{"same run, having read again", []command{save("r1", 2, 5), set(3, true), in(1, save("r1", 2, 4))}, ""},
+		{"run of a first set, after a second", []command{set(3, true), set(2, true), in(1, save("r1", 2, 4))}, ReasonOlderRun},
+		{"run after deletion of what was set to nothing", []command{set(0, true), {Op: opDelete, Connector: "orders"}, save("r1", 2, 4)}, ReasonOlderRun},
 		{"run after deletion", []command{save("r1", 2, 5), {Op: opDelete, Connector: "orders"}, save("r1", 2, 6)}, ReasonOlderRun},
 		{"delete what is not there", []command{{Op: opDelete, Connector: "orders"}}, ReasonUnknownConnector},
 	}
@@ -201,7 +211,7 @@ func TestB091PositionNeverGoesBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMachine()
 		m.lead(t, 1)
-		var term, stored uint64 = 1, 0
+		var term, stored, epoch uint64 = 1, 0, 0
 		highest := map[string]uint64{} // run -> its last accepted save
 		rt.Repeat(map[string]func(*rapid.T){
 			"lead": func(rt *rapid.T) {
@@ -212,7 +222,11 @@ func TestB091PositionNeverGoesBack(t *testing.T) {
 				runTerm := rapid.Uint64Range(1, term).Draw(rt, "term")
 				run := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "run")
 				seq := rapid.Uint64Range(0, 40).Draw(rt, "seq")
-				err := m.do(t, term, save(run, runTerm, seq))
+				read := epoch - min(epoch, rapid.Uint64Range(0, 2).Draw(rt, "sets missed"))
+				err := m.do(t, term, in(read, save(run, runTerm, seq)))
+				if read < epoch && err == nil {
+					rt.Fatalf("a run saved that does not know of the last set")
+				}
 				if runTerm < term && err == nil {
 					rt.Fatalf("a run of term %d saved in term %d", runTerm, term)
 				}
@@ -238,9 +252,9 @@ func TestB091PositionNeverGoesBack(t *testing.T) {
 				if !force && seq < stored {
 					rt.Fatalf("position set back from %d to %d without force", stored, seq)
 				}
-				stored = seq
+				stored, epoch = seq, epoch+1
 				if id := before.Run.ID; id != "" {
-					if got := reasonOf(m.do(t, term, save(id, before.Run.Term, 99))); got != ReasonOlderRun && got != ReasonOlderTerm {
+					if got := reasonOf(m.do(t, term, in(before.Epoch, save(id, before.Run.Term, 99)))); got != ReasonOlderRun && got != ReasonOlderTerm {
 						rt.Fatalf("run %s saved after an operator set the position: %q", id, got)
 					}
 				}

@@ -137,18 +137,28 @@ func (t *leaderTracker) next(ctx context.Context, last *leadership) (*leadership
 //
 // When f returns while this node still leads: nil means that there is nothing
 // to do in this term; an error that wraps ErrStepDown makes the node hand its
-// leadership to another voter, or call f again after Config.StepDownPause where
-// there is none; any other error ends Lead.
+// leadership to another voter, and not take it back for Config.StepDownCooldown
+// while another can have it; where there is none, f is called again after
+// Config.StepDownPause. Any other error ends Lead.
+//
+// A witness never calls f.
 //
 // Being the leader is no fence: a node that was paused believes in its
 // leadership for some time after another has taken over.
 func (n *Node) Lead(ctx context.Context, f func(ctx context.Context, term uint64) error) error {
-	var last *leadership
+	var last, failing *leadership
+	var pause time.Duration
 	for {
 		l, err := n.lead.next(ctx, last)
 		if l == nil {
 			return err
 		}
+		if n.cfg.Witness {
+			n.lead.active.Done()
+			last = l
+			continue
+		}
+		began := time.Now()
 		err = n.leadOnce(ctx, l, f)
 		switch {
 		case ctx.Err() != nil:
@@ -160,7 +170,11 @@ func (n *Node) Lead(ctx context.Context, f func(ctx context.Context, term uint64
 			n.log.Info("leadership over", "term", l.term, "cause", l.cause, "error", err)
 			last = l
 		case errors.Is(err, ErrStepDown):
-			n.stepDown(ctx, l, err)
+			pause = min(2*pause, 8*n.cfg.StepDownPause)
+			if l != failing || time.Since(began) > n.cfg.StepDownCooldown {
+				failing, pause = l, n.cfg.StepDownPause
+			}
+			n.stepDown(ctx, l, err, pause)
 		case err != nil:
 			return err
 		default:
@@ -185,20 +199,6 @@ func (n *Node) leadOnce(ctx context.Context, l *leadership, f func(context.Conte
 	return f(ctx, l.term)
 }
 
-// stepDown tries to hand the leadership over and returns when it is gone, or
-// when f may be tried again under it.
-func (n *Node) stepDown(ctx context.Context, l *leadership, why error) {
-	n.log.Warn("handing over leadership", "term", l.term, "reason", why)
-	if err := n.TransferLeadership(ctx); err != nil && !errors.Is(err, ErrNoOtherVoter) {
-		n.log.Warn("leadership could not be handed over", "term", l.term, "error", err)
-	}
-	select {
-	case <-l.done:
-	case <-time.After(n.cfg.StepDownPause):
-	case <-ctx.Done():
-	}
-}
-
 // trackLeadership follows raft's notices until ctx ends. Raft waits for the
 // reader of its channel, so nothing here may block.
 func (n *Node) trackLeadership(ctx context.Context) {
@@ -215,7 +215,11 @@ func (n *Node) trackLeadership(ctx context.Context) {
 				continue
 			}
 			if l := n.lead.gain(); l != nil {
-				establishing.Go(func() { n.establish(ctx, l) })
+				establishing.Go(func() {
+					if n.establish(ctx, l) {
+						n.lookAfter(ctx, l)
+					}
+				})
 			}
 		case <-ctx.Done():
 			return
@@ -225,9 +229,13 @@ func (n *Node) trackLeadership(ctx context.Context) {
 
 // establish brings a leadership into effect with an entry of its own: once that
 // is applied, all earlier ones are (it is raft's Barrier and more), writes of
-// earlier terms are refused, and the term is known for sure.
-func (n *Node) establish(ctx context.Context, l *leadership) {
+// earlier terms are refused, and the term is known for sure. It reports whether
+// this node leads then.
+func (n *Node) establish(ctx context.Context, l *leadership) bool {
 	const longest = 2 * time.Second
+	if n.offer(ctx, l) {
+		return false
+	}
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, longest) {
 		cluster := n.fsm.cluster()
 		if cluster == "" {
@@ -241,14 +249,14 @@ func (n *Node) establish(ctx context.Context, l *leadership) {
 					n.log.Info("this node leads", "term", res.term, "cluster", n.fsm.cluster())
 					n.markReady()
 				}
-				return
+				return true
 			}
 		}
 		select {
 		case <-l.done:
-			return
+			return false
 		case <-ctx.Done():
-			return
+			return false
 		case <-time.After(pause):
 			n.log.Warn("leadership has not taken effect yet", "error", err)
 		}

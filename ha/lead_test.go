@@ -71,7 +71,7 @@ func TestLeadCanSaveDuringShutdown(t *testing.T) {
 			if cause := context.Cause(ctx); !errors.Is(cause, ErrShuttingDown) {
 				t.Errorf("cause %v", cause)
 			}
-			saved <- n.SavePosition(context.WithoutCancel(ctx), "orders", Run{term, "r"}, at(9))
+			saved <- n.SavePosition(context.WithoutCancel(ctx), "orders", Run{Term: term, ID: "r"}, at(9))
 			return nil
 		})
 	}()
@@ -204,7 +204,7 @@ func BenchmarkSavePosition(b *testing.B) {
 	}
 	r := run(b, n)
 	r.waitReady(b)
-	set := Run{r.term(), "r"}
+	set := Run{Term: r.term(), ID: "r"}
 	seq := uint64(0)
 	for b.Loop() {
 		seq++

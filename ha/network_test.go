@@ -123,7 +123,7 @@ func TestStrangersAreRefused(t *testing.T) {
 				conn = tls.Client(conn, tt.conf)
 			}
 			must(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
-			_, err = conn.Write([]byte{kindRequest, 0})
+			_, err = conn.Write(preamble{kind: kindRequest}.encode())
 			if err == nil {
 				err = writeMessage(conn, &peerRequest{Hello: &hello{Name: "b"}})
 			}
@@ -150,7 +150,7 @@ func TestStrangersAreRefused(t *testing.T) {
 				_ = c.Close()
 			}
 		}()
-		n.mux.creds.peers = append([]Peer{{ID: "x", Addr: ln.Addr().String(), CertName: "b.nodes.test"}}, n.mux.creds.peers...)
+		n.mux.creds.dir = &directory{static: []Peer{{ID: "x", Addr: ln.Addr().String(), CertName: "b.nodes.test"}}}
 		if _, err := n.mux.dial(testContext(t), ln.Addr().String(), kindRaft); err == nil {
 			t.Error("dialed a node whose certificate has another name")
 		}
@@ -164,16 +164,24 @@ func TestOtherClusterIsRefused(t *testing.T) {
 	n.fsm.mu.Lock()
 	n.fsm.img.Cluster = "ours"
 	n.fsm.mu.Unlock()
-	for cluster, want := range map[string]bool{"ours": true, "": true, "theirs": false} {
+	self := n.dir.id.raftID()
+	for _, tt := range []struct {
+		cluster string
+		target  raft.ServerID
+		want    bool
+	}{
+		{"ours", self, true}, {"", self, true}, {"theirs", self, false},
+		{"ours", "a/the-one-before-its-disk-was-lost", false}, {"ours", "", false},
+	} {
 		conn, err := net.Dial("tcp", configs[0].Peers[0].Addr)
 		must(t, err)
-		_, err = conn.Write(append([]byte{kindRaft, byte(len(cluster))}, cluster...))
+		_, err = conn.Write(preamble{kindRaft, tt.cluster, tt.target, "b/x"}.encode())
 		must(t, err)
 		must(t, conn.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
 		_, err = conn.Read(make([]byte, 1))
 		var timeout net.Error
-		if open := errors.As(err, &timeout) && timeout.Timeout(); open != want {
-			t.Errorf("cluster %q: kept open %t (%v), want %t", cluster, open, err, want)
+		if open := errors.As(err, &timeout) && timeout.Timeout(); open != tt.want {
+			t.Errorf("cluster %q, looking for %q: kept open %t (%v), want %t", tt.cluster, tt.target, open, err, tt.want)
 		}
 		must(t, conn.Close())
 	}
@@ -183,7 +191,7 @@ func TestOtherClusterIsRefused(t *testing.T) {
 func TestHandshakeSurvivesGarbage(t *testing.T) {
 	configs := clusterOf(t, 3, nil)
 	n := start(t, configs[0])
-	for _, data := range []string{"", "R", "R\xff", "GET / HTTP/1.1\r\n\r\n", "Q\x00\xff\xff\xff\xff", "Q\x00\x00\x00\x00\x02{}", "Q\x00\x00\x00\x00\x02}}", "R\x00\xff\xff\xff\xff\xff"} {
+	for _, data := range []string{"", "R", "R\xff", "GET / HTTP/1.1\r\n\r\n", "Q\x00\x00\x00\xff\xff\xff\xff", "Q\x00\x00\x00\x00\x00\x00\x02{}", "Q\x00\x00\x00\x00\x00\x00\x02}}", "R\x00\x00\x00\xff\xff\xff\xff\xff"} {
 		conn, err := net.Dial("tcp", configs[0].Peers[0].Addr)
 		must(t, err)
 		_, err = io.WriteString(conn, data)
@@ -206,8 +214,8 @@ func TestHandshakeSurvivesGarbage(t *testing.T) {
 }
 
 func TestAddressesFollowTheConfiguration(t *testing.T) {
-	a := addresses{[]Peer{{ID: "a", Addr: "new:1"}}}
-	if got, err := a.ServerAddr("a/some-uuid"); err != nil || got != "new:1" {
+	a := &directory{static: []Peer{{ID: "a", Addr: "new:1"}}}
+	if got, err := a.ServerAddr("a/some-uuid"); err != nil || got != "a/some-uuid@new:1" {
 		t.Errorf("B093: %q %v", got, err)
 	}
 	if _, err := a.ServerAddr(raft.ServerID("b/x")); err == nil {

@@ -21,12 +21,17 @@ type Node struct {
 	dir     *dataDir
 	fsm     *fsm
 	raft    *raft.Raft
+	members *directory
+	trans   raft.Transport
 	mux     *mux // nil when alone
 	metrics *metrics
 
 	notify      chan bool // raft's notices of leadership, in order
 	lead        *leaderTracker
 	unreachable peerSet
+	cooling     coolDown
+	changing    chan struct{} // held by whoever changes members
+	removed     atomic.Bool   // the others say that this node is no member
 
 	ready     chan struct{}
 	readyOnce sync.Once
@@ -61,6 +66,10 @@ func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, 
 		notify: make(chan bool, 16), lead: newLeaderTracker(),
 		ready: make(chan struct{}), failed: make(chan struct{}),
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
+		changing: make(chan struct{}, 1), members: &directory{static: cfg.Peers},
+	}
+	if cfg.TLS != nil {
+		n.members.role = cfg.TLS.Role
 	}
 	shim := &hclogger{log: n.log, name: "raft", quiet: cfg.alone()}
 	n.fsm = newFSM(n.fail)
@@ -73,13 +82,13 @@ func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, 
 		}
 	}()
 	n.fsm.setOrigin(n.dir.id.Cluster)
-	trans, err := n.transport(shim)
-	if err != nil {
+	if n.trans, err = n.transport(shim); err != nil {
 		return nil, err
 	}
-	if err := n.startRaft(trans, shim); err != nil {
-		return nil, errors.Join(err, closeTransport(trans))
+	if err := n.startRaft(n.trans, shim); err != nil {
+		return nil, errors.Join(err, closeTransport(n.trans))
 	}
+	n.members.raft.Store(n.raft)
 	if n.metrics, err = newMetrics(n, reg); err != nil {
 		return nil, errors.Join(err, n.raft.Shutdown().Error())
 	}
@@ -157,6 +166,8 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.mux != nil {
 		wg.Go(func() { n.mux.serve(work, n.servePeer) })
 		wg.Go(func() { n.bootstrap(work) })
+		wg.Go(func() { n.missKilledLeaders(work) })
+		wg.Go(func() { n.noticeRemoval(work) })
 	}
 	select {
 	case <-ctx.Done():
@@ -206,7 +217,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	n.writeMu.Unlock()
 	writes := waitFor(ctx, "writes", n.writes.Wait)
 	if n.raft.State() == raft.Leader && n.Err() == nil {
-		if err := n.transfer(ctx); err != nil && !errors.Is(err, ErrNoOtherVoter) {
+		if err := n.handOver(ctx); err != nil && !errors.Is(err, ErrNoOtherVoter) {
 			n.log.Warn("leadership could not be handed over before shutdown", "error", err)
 		}
 	}
@@ -271,38 +282,6 @@ func (n *Node) markReady() { n.readyOnce.Do(func() { close(n.ready) }) }
 // nothing, since there is nobody to ask.
 func (n *Node) VerifyLeader(ctx context.Context) error {
 	return n.await(ctx, "verifying leadership", func() raft.Future { return n.raft.VerifyLeader() })
-}
-
-// TransferLeadership hands the leadership to the voter that is most up to date
-// and returns when that one has taken it up, or ErrNoOtherVoter or ErrNotLeader.
-func (n *Node) TransferLeadership(ctx context.Context) error {
-	if err := n.usable(); err != nil {
-		return err
-	}
-	if n.raft.State() != raft.Leader {
-		return ErrNotLeader
-	}
-	return n.transfer(ctx)
-}
-
-func (n *Node) transfer(ctx context.Context) (err error) {
-	if len(n.voters()) < 2 {
-		return ErrNoOtherVoter
-	}
-	// A follower may just be catching up: Consul tries three times, too.
-	for range 3 {
-		done := make(chan error, 1)
-		go func() { done <- n.raft.LeadershipTransfer().Error() }() // bounded by raft's election timeout
-		select {
-		case err = <-done:
-		case <-ctx.Done():
-			return fmt.Errorf("transferring leadership: %w", context.Cause(ctx))
-		}
-		if err == nil || n.raft.State() != raft.Leader {
-			return nil
-		}
-	}
-	return fmt.Errorf("transferring leadership: %w", err)
 }
 
 // await runs a raft call and waits for its future.

@@ -30,7 +30,7 @@ func TestAloneLeadsSoonAndKeepsState(t *testing.T) {
 		t.Errorf("a node that is alone took %s to lead, want below 1s", took)
 	}
 	ctx := testContext(t)
-	if err := n.SavePosition(ctx, "orders", Run{n.term(), "r1"}, at(7)); err != nil {
+	if err := n.SavePosition(ctx, "orders", Run{Term: n.term(), ID: "r1"}, at(7)); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range []error{
@@ -69,7 +69,7 @@ func TestAloneLeadsSoonAndKeepsState(t *testing.T) {
 	if err := n.VerifyLeader(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := n.TransferLeadership(ctx); !errors.Is(err, ErrNoOtherVoter) {
+	if err := n.TransferLeadership(ctx, "", "test", "ann"); !errors.Is(err, ErrNoOtherVoter) {
 		t.Errorf("TransferLeadership: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestShutdownWithoutRun(t *testing.T) {
 func TestCloneSharesNothing(t *testing.T) {
 	n := alone(t, t.TempDir())
 	ctx := testContext(t)
-	if err := n.SavePosition(ctx, "orders", Run{n.term(), "r1"}, at(1)); err != nil {
+	if err := n.SavePosition(ctx, "orders", Run{Term: n.term(), ID: "r1"}, at(1)); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := n.Connector("orders")
@@ -110,7 +110,7 @@ func TestWatchTellsOfChanges(t *testing.T) {
 	changed, stop := n.Watch()
 	defer stop()
 	for i := range 10 { // never read: must not block, must leave one notice
-		if err := n.SavePosition(testContext(t), "orders", Run{n.term(), "r1"}, at(uint64(i+1))); err != nil {
+		if err := n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r1"}, at(uint64(i+1))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,9 +130,9 @@ func TestWritesThatMakeNoSense(t *testing.T) {
 	n := alone(t, t.TempDir())
 	ctx := testContext(t)
 	for name, err := range map[string]error{
-		"no connector":  n.SavePosition(ctx, "", Run{1, "r"}, at(1)),
-		"no run":        n.SavePosition(ctx, "c", Run{1, ""}, at(1)),
-		"no term":       n.SavePosition(ctx, "c", Run{0, "r"}, at(1)),
+		"no connector":  n.SavePosition(ctx, "", Run{Term: 1, ID: "r"}, at(1)),
+		"no run":        n.SavePosition(ctx, "c", Run{Term: 1, ID: ""}, at(1)),
+		"no term":       n.SavePosition(ctx, "c", Run{Term: 0, ID: "r"}, at(1)),
 		"no author":     n.SetRunState(ctx, "c", Paused, "why", ""),
 		"no such state": n.SetRunState(ctx, "c", "asleep", "why", "ann"),
 		"not JSON":      n.PutConfig(ctx, "c", json.RawMessage("{"), "why", "ann"),
@@ -146,7 +146,7 @@ func TestWritesThatMakeNoSense(t *testing.T) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	var unknown *UnknownOutcomeError
-	if err := n.SavePosition(ended, "c", Run{n.term(), "r"}, at(1)); !errors.Is(err, context.Canceled) || errors.As(err, &unknown) {
+	if err := n.SavePosition(ended, "c", Run{Term: n.term(), ID: "r"}, at(1)); !errors.Is(err, context.Canceled) || errors.As(err, &unknown) {
 		t.Errorf("ended context: %v", err)
 	}
 	if s := n.Connectors(); len(s) != 0 {
@@ -221,7 +221,7 @@ func child(mode string) int {
 	if st, ok := n.Connector("orders"); ok {
 		from = st.Position.Seq
 	}
-	run := Run{n.Status().Term, "child-" + strconv.Itoa(os.Getpid())}
+	run := Run{Term: n.Status().Term, ID: "child-" + strconv.Itoa(os.Getpid())}
 	for seq := from + 1; seq <= from+1000; seq++ {
 		if err := n.SavePosition(context.Background(), "orders", run, at(seq)); err != nil {
 			fmt.Println("save:", err)

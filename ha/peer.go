@@ -8,23 +8,33 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
-// Nodes ask each other two things: who are you (before a cluster exists), and
-// please write this (a follower to the leader). One request per connection: both
-// are rare. A message is a length of four bytes, big endian, and JSON.
+// Nodes ask each other: who are you, please write this or change the members
+// (anyone to the leader), let me in, and do you miss the leader too. One request
+// per connection: all are rare. Fields that the other side does not know are passed over. A message is a length of four bytes, big endian, and JSON.
 
 const maxMessage = 2 * maxCommand
 
 type peerRequest struct {
-	Hello *hello        `json:"hello,omitempty"`
-	Apply *applyRequest `json:"apply,omitempty"`
+	Hello  *hello         `json:"hello,omitempty"`
+	Apply  *applyRequest  `json:"apply,omitempty"`
+	Member *memberRequest `json:"member,omitempty"`
+	Join   *joinRequest   `json:"join,omitempty"`
+	Gone   *goneRequest   `json:"gone,omitempty"`
 }
 
 type peerResponse struct {
-	Hello *hello     `json:"hello,omitempty"`
-	Error *wireError `json:"error,omitempty"`
+	Hello *hello `json:"hello,omitempty"`
+	// Member says whether the asker is a member; nil when the answering node does
+	// not know, having no leader.
+	Member *bool      `json:"member,omitempty"`
+	Gone   bool       `json:"gone,omitempty"`
+	Error  *wireError `json:"error,omitempty"`
 }
 
 // hello is what a node tells of itself.
@@ -35,6 +45,36 @@ type hello struct {
 	HasState bool   `json:"has_state"`
 	// Peers are the node's configured peers as "id=address", sorted.
 	Peers []string `json:"peers"`
+	// Commands is the newest version of commands that the node understands.
+	Commands  int    `json:"commands,omitempty"`
+	LastIndex uint64 `json:"last_index,omitempty"`
+	// Witness, Cooling and Failed say why the node does not want to lead.
+	Witness bool `json:"witness,omitempty"`
+	Cooling bool `json:"cooling,omitempty"`
+	Failed  bool `json:"failed,omitempty"`
+}
+
+func (h *hello) raftID() raft.ServerID { return identity{Name: h.Name, UUID: h.UUID}.raftID() }
+
+// memberRequest asks the leader for a change of members.
+type memberRequest struct {
+	Op     op     `json:"op"`
+	ID     string `json:"id,omitempty"`
+	Addr   string `json:"addr,omitempty"`
+	Force  bool   `json:"force,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+}
+
+// joinRequest asks the leader to be added.
+type joinRequest struct {
+	ID   string `json:"id"`
+	Addr string `json:"addr"`
+}
+
+// goneRequest asks whether a node's port is refused at the answering node too.
+type goneRequest struct {
+	RaftID raft.ServerID `json:"raft_id"`
 }
 
 type applyRequest struct {
@@ -69,6 +109,12 @@ func wireSentinel(code string) error {
 		return ErrNoLeader // that node goes away; another will lead
 	case "invalid":
 		return ErrInvalid
+	case "not_member":
+		return ErrNotMember
+	case "quorum":
+		return ErrQuorum
+	case "no_other_voter":
+		return ErrNoOtherVoter
 	}
 	return nil
 }
@@ -92,6 +138,12 @@ func toWire(err error) *wireError {
 		w.Code = "shutting_down"
 	case errors.Is(err, ErrInvalid):
 		w.Code = "invalid"
+	case errors.Is(err, ErrNotMember):
+		w.Code = "not_member"
+	case errors.Is(err, ErrQuorum):
+		w.Code = "quorum"
+	case errors.Is(err, ErrNoOtherVoter):
+		w.Code = "no_other_voter"
 	}
 	return w
 }
@@ -101,6 +153,9 @@ func (w *wireError) toError(o op) error {
 		return w.Rejected
 	}
 	if s := wireSentinel(w.Code); s != nil {
+		if text := strings.TrimPrefix(w.Text, s.Error()+": "); text != w.Text {
+			return fmt.Errorf("%s at the leader: %w: %s", o, s, text)
+		}
 		return fmt.Errorf("%s at the leader: %w", o, s)
 	}
 	return &UnknownOutcomeError{string(o), errors.New(w.Text)}
@@ -152,10 +207,24 @@ func (n *Node) servePeer(ctx context.Context, conn net.Conn) {
 	case req.Hello != nil:
 		h := n.hello()
 		resp.Hello = &h
+		if _, leader := n.raft.LeaderWithID(); leader != "" {
+			known := n.knows(req.Hello.raftID())
+			resp.Member = &known
+		}
 	case req.Apply != nil:
 		if err := n.applyForPeer(ctx, req.Apply); err != nil {
 			resp.Error = toWire(err)
 		}
+	case req.Member != nil:
+		if err := n.changeHere(ctx, req.Member); err != nil {
+			resp.Error = toWire(err)
+		}
+	case req.Join != nil:
+		if err := n.admit(ctx, req.Join); err != nil {
+			resp.Error = toWire(err)
+		}
+	case req.Gone != nil:
+		resp.Gone = n.knows(req.Gone.RaftID) && n.refused(ctx, req.Gone.RaftID)
 	default:
 		resp.Error = toWire(fmt.Errorf("%w: unknown request", ErrInvalid))
 	}
@@ -178,16 +247,16 @@ func (n *Node) applyForPeer(ctx context.Context, a *applyRequest) error {
 	return err
 }
 
-// forward has the leader write a command.
-func (n *Node) forward(ctx context.Context, leader string, o op, data []byte) error {
-	p, ok := n.cfg.peer(leader)
+// forward has the leader carry out a request.
+func (n *Node) forward(ctx context.Context, leader raft.ServerID, o op, req *peerRequest) error {
+	addr, ok := n.members.address(leader)
 	if !ok {
-		return fmt.Errorf("%w: leader %q is not among the configured peers", ErrNoLeader, leader)
+		return fmt.Errorf("%w: the address of %s is not known", ErrNoLeader, leader)
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.EnqueueTimeout+n.cfg.ApplyTimeout)
 	defer cancel()
 	var resp peerResponse
-	sent, err := n.ask(ctx, p.Addr, &peerRequest{Apply: &applyRequest{Op: o, Command: data}}, &resp)
+	sent, err := n.ask(ctx, addr, req, &resp)
 	switch {
 	case err != nil && sent:
 		return &UnknownOutcomeError{string(o), err}

@@ -38,6 +38,10 @@ type RunStatus struct {
 type Run struct {
 	Term uint64 `json:"term"`
 	ID   string `json:"id"`
+	// Epoch is State.Epoch of when the run read the position that it goes on from.
+	// An operator who sets the position begins a new epoch, so that a run which
+	// does not know of it can't take it back.
+	Epoch uint64 `json:"epoch,omitempty"`
 }
 
 // Decision is what an operator or a policy has decided about a connector's data:
@@ -66,6 +70,9 @@ type State struct {
 	// Run is the run that saved it last. Its ID is empty after an operator has
 	// set the position.
 	Run Run `json:"run,omitzero"`
+	// Epoch counts how often an operator has set the position or deleted the
+	// connector; for Run.Epoch.
+	Epoch uint64 `json:"epoch,omitempty"`
 	// Retired are ids of runs of Run.Term that have been superseded.
 	Retired []string `json:"retired,omitempty"`
 	// RunState has an empty State until someone sets it.

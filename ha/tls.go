@@ -10,16 +10,16 @@ import (
 )
 
 // peerTLS proves to peers who this node is, and checks who they are: signed by
-// the authority and named in the list of peers. An authority may sign more than
+// the authority and named as a member. An authority may sign more than
 // the nodes of one cluster, and each of those could rewrite positions.
 type peerTLS struct {
 	files TLS
 	pool  *x509.CertPool
-	peers []Peer
+	dir   *directory
 }
 
 // newPeerTLS returns nil when the configuration asks for plain TCP.
-func newPeerTLS(c Config) (*peerTLS, error) {
+func newPeerTLS(c Config, dir *directory) (*peerTLS, error) {
 	if c.TLS == nil {
 		return nil, nil
 	}
@@ -27,7 +27,7 @@ func newPeerTLS(c Config) (*peerTLS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the peers' certificate authority: %w", err)
 	}
-	t := &peerTLS{files: *c.TLS, pool: x509.NewCertPool(), peers: c.Peers}
+	t := &peerTLS{files: *c.TLS, pool: x509.NewCertPool(), dir: dir}
 	if !t.pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("reading the peers' certificate authority: %s holds no certificate", c.TLS.CAFile)
 	}
@@ -58,27 +58,22 @@ func (t *peerTLS) accept(ctx context.Context, raw net.Conn) (net.Conn, error) {
 	return conn, conn.HandshakeContext(ctx)
 }
 
-// authorise lets in who has the name of a peer.
+// authorise lets in who has the name of a member.
 func (t *peerTLS) authorise(s tls.ConnectionState) error {
 	leaf := s.PeerCertificates[0]
-	for _, p := range t.peers {
-		if leaf.VerifyHostname(p.certName()) == nil {
+	for _, name := range t.dir.certNames() {
+		if leaf.VerifyHostname(name) == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("certificate of %q for %v, %v is signed by our authority but names none of the peers", leaf.Subject.CommonName, leaf.DNSNames, leaf.IPAddresses)
+	return fmt.Errorf("certificate of %q for %v, %v is signed by our authority but names no member of this cluster", leaf.Subject.CommonName, leaf.DNSNames, leaf.IPAddresses)
 }
 
-// dial proves that the node at addr is the peer that is listed with it.
+// dial proves that the node at addr is the one that is known to be there.
 func (t *peerTLS) dial(ctx context.Context, raw net.Conn, addr string) (net.Conn, error) {
-	name := ""
-	for _, p := range t.peers {
-		if p.Addr == addr {
-			name = p.certName()
-		}
-	}
+	name := t.dir.certName(addr)
 	if name == "" {
-		return nil, fmt.Errorf("%s is the address of none of the peers", addr)
+		return nil, fmt.Errorf("%q is not host:port", addr)
 	}
 	conn := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS13,

@@ -14,9 +14,10 @@ import (
 )
 
 // One listener serves raft and the nodes' own requests: the first byte of a
-// connection, after the TLS handshake, says which. Then comes the dialer's
-// cluster id (one byte length), so that nodes of two clusters whose addresses
-// got mixed up do not talk.
+// connection, after the TLS handshake, says which. Then come, with one byte of
+// length each, the dialer's cluster id, so that nodes of two clusters whose
+// addresses got mixed up do not talk; the raft id that the dialer expects here
+// (empty for requests); and the dialer's own.
 const (
 	kindRaft    = 'R'
 	kindRequest = 'Q'
@@ -35,7 +36,7 @@ func (n *Node) transport(shim *hclogger) (raft.Transport, error) {
 		_, t := raft.NewInmemTransport(raft.ServerAddress(n.cfg.NodeID))
 		return t, nil
 	}
-	creds, err := newPeerTLS(n.cfg)
+	creds, err := newPeerTLS(n.cfg, n.members)
 	if err != nil {
 		return nil, err
 	}
@@ -46,31 +47,17 @@ func (n *Node) transport(shim *hclogger) (raft.Transport, error) {
 		}
 	}
 	n.mux = &mux{
-		ln: ln, creds: creds, log: n.log, cluster: n.fsm.cluster,
-		raftConns: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		ln: ln, creds: creds, log: n.log, cluster: n.fsm.cluster, self: n.dir.id.raftID(),
+		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{},
 	}
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:                  raftStream{n.mux, raft.ServerAddress(n.cfg.Advertise)},
-		ServerAddressProvider:   addresses{n.cfg.Peers},
+		ServerAddressProvider:   n.members,
 		MaxPool:                 3,
 		Timeout:                 n.cfg.networkTimeout(),
 		Logger:                  shim,
 		MsgpackUseNewTimeFormat: true,
 	}), nil
-}
-
-// addresses finds a node's address by its name at each dial; the one in raft's
-// configuration is of the day the node was added.
-type addresses struct{ peers []Peer }
-
-// ServerAddr implements raft.ServerAddressProvider.
-func (a addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
-	for _, p := range a.peers {
-		if p.ID == nodeName(id) {
-			return raft.ServerAddress(p.Addr), nil
-		}
-	}
-	return "", fmt.Errorf("node %s is not among the configured peers", id)
 }
 
 // mux owns the listener and every connection to and from peers.
@@ -79,6 +66,8 @@ type mux struct {
 	creds     *peerTLS // nil: plain TCP
 	log       *slog.Logger
 	cluster   func() string
+	self      raft.ServerID
+	lost      chan raft.ServerID // who closed a raft connection to us; lossy
 	raftConns chan net.Conn
 	done      chan struct{}
 
@@ -137,7 +126,7 @@ func (m *mux) drop(conn net.Conn) {
 
 // welcome does the handshake of an accepted connection and hands it on.
 func (m *mux) welcome(ctx context.Context, raw net.Conn, handle func(context.Context, net.Conn)) {
-	conn, kind, err := m.handshake(ctx, raw)
+	conn, h, err := m.handshake(ctx, raw)
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
 			m.log.Warn("refusing a peer's connection", "remote", raw.RemoteAddr().String(), "error", err)
@@ -145,8 +134,8 @@ func (m *mux) welcome(ctx context.Context, raw net.Conn, handle func(context.Con
 		m.drop(raw)
 		return
 	}
-	tracked := trackedConn{conn, raw, m}
-	if kind == kindRequest {
+	tracked := trackedConn{Conn: conn, raw: raw, m: m, from: h.source}
+	if h.kind == kindRequest {
 		handle(ctx, tracked)
 		m.drop(raw)
 		return
@@ -158,34 +147,70 @@ func (m *mux) welcome(ctx context.Context, raw net.Conn, handle func(context.Con
 	}
 }
 
-func (m *mux) handshake(ctx context.Context, raw net.Conn) (_ net.Conn, kind byte, err error) {
+// preamble is how a connection begins.
+type preamble struct {
+	kind           byte
+	cluster        string
+	target, source raft.ServerID
+}
+
+func (p preamble) encode() []byte {
+	b := []byte{p.kind}
+	for _, s := range []string{p.cluster, string(p.target), string(p.source)} {
+		b = append(append(b, byte(len(s))), s...) // ids are bounded by Config.Validate
+	}
+	return b
+}
+
+func readPreamble(r io.Reader) (p preamble, err error) {
+	var kind [1]byte
+	if _, err := io.ReadFull(r, kind[:]); err != nil {
+		return p, err
+	}
+	p.kind = kind[0]
+	if p.kind != kindRaft && p.kind != kindRequest {
+		return p, fmt.Errorf("first byte %#x is no protocol of ours", p.kind)
+	}
+	for _, s := range []*string{&p.cluster, (*string)(&p.target), (*string)(&p.source)} {
+		var length [1]byte
+		if _, err := io.ReadFull(r, length[:]); err != nil {
+			return p, err
+		}
+		text := make([]byte, length[0])
+		if _, err := io.ReadFull(r, text); err != nil {
+			return p, err
+		}
+		*s = string(text)
+	}
+	return p, nil
+}
+
+func (m *mux) handshake(ctx context.Context, raw net.Conn) (_ net.Conn, p preamble, err error) {
 	if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
-		return nil, 0, err
+		return nil, p, err
 	}
 	conn := raw
 	if m.creds != nil {
 		if conn, err = m.creds.accept(ctx, raw); err != nil {
-			return nil, 0, err
+			return nil, p, err
 		}
 	}
-	var head [2]byte
-	if _, err := io.ReadFull(conn, head[:]); err != nil {
-		return nil, 0, err
+	if p, err = readPreamble(conn); err != nil {
+		return nil, p, err
 	}
-	theirs := make([]byte, head[1])
-	if _, err := io.ReadFull(conn, theirs); err != nil {
-		return nil, 0, err
+	if p.kind == kindRaft {
+		if ours := m.cluster(); ours != "" && p.cluster != "" && p.cluster != ours {
+			return nil, p, fmt.Errorf("%w: the peer is of cluster %q, this node of %q", ErrForeignState, p.cluster, ours)
+		}
+		if p.target != m.self {
+			return nil, p, fmt.Errorf("%w: the peer looks for node %q, this is %q", ErrForeignState, p.target, m.self)
+		}
 	}
-	if head[0] != kindRaft && head[0] != kindRequest {
-		return nil, 0, fmt.Errorf("first byte %#x is no protocol of ours", head[0])
-	}
-	if ours := m.cluster(); head[0] == kindRaft && ours != "" && len(theirs) > 0 && string(theirs) != ours {
-		return nil, 0, fmt.Errorf("%w: the peer is of cluster %q, this node of %q", ErrForeignState, theirs, ours)
-	}
-	return conn, head[0], raw.SetDeadline(time.Time{})
+	return conn, p, raw.SetDeadline(time.Time{})
 }
 
-// dial connects to a peer and says what for.
+// dial connects to a peer and says what for. addr is host:port, for raft with
+// the id in front.
 func (m *mux) dial(ctx context.Context, addr string, kind byte) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -196,6 +221,7 @@ func (m *mux) dial(ctx context.Context, addr string, kind byte) (net.Conn, error
 		case <-ctx.Done():
 		}
 	}()
+	id, addr := target(addr)
 	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("dialing peer: %w", err)
@@ -210,12 +236,20 @@ func (m *mux) dial(ctx context.Context, addr string, kind byte) (net.Conn, error
 			return nil, fmt.Errorf("dialing peer %s: %w", addr, err)
 		}
 	}
-	id := m.cluster()
-	if _, err := conn.Write(append([]byte{kind, byte(len(id))}, id...)); err != nil {
+	if _, err := conn.Write(preamble{kind, m.cluster(), id, m.self}.encode()); err != nil {
 		m.drop(raw)
 		return nil, fmt.Errorf("dialing peer %s: %w", addr, err)
 	}
-	return trackedConn{conn, raw, m}, nil
+	return trackedConn{Conn: conn, raw: raw, m: m}, nil
+}
+
+// probe connects and says nothing.
+func (m *mux) probe(ctx context.Context, addr string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // close cuts everything. It may be called more than once.
@@ -236,12 +270,21 @@ func (m *mux) close() {
 // trackedConn leaves the mux's list when it is closed.
 type trackedConn struct {
 	net.Conn
-	raw net.Conn
-	m   *mux
+	raw  net.Conn
+	m    *mux
+	from raft.ServerID // of a connection that was accepted
 }
 
+// Close also tells that a peer is gone, maybe: raft closes what it accepted when
+// the other side has.
 func (c trackedConn) Close() error {
 	c.m.drop(c.raw)
+	if c.from != "" {
+		select {
+		case c.m.lost <- c.from:
+		default: // one notice is enough
+		}
+	}
 	return nil
 }
 

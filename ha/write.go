@@ -34,8 +34,8 @@ func (n *Node) SavePosition(ctx context.Context, connector string, run Run, pos 
 
 // SetPosition is an operator's word about where connector is to go on. Without
 // force it is refused while the connector runs, and when pos does not cover the
-// stored position. The run that was at work may not save any more after it. The
-// zero position means "as if never started".
+// stored position. What has read the position before may not save any more after
+// it (Run.Epoch). The zero position means "as if never started".
 func (n *Node) SetPosition(ctx context.Context, connector string, pos position.Position, force bool, reason, by string) error {
 	return n.operate(ctx, &command{Op: opSetPosition, Connector: connector, Position: &pos, Force: force, Reason: reason, By: by})
 }
@@ -89,13 +89,22 @@ func (n *Node) encode(c *command) ([]byte, error) {
 	return c.encode()
 }
 
-// propose brings a command to the leader, wherever it is, and waits for a leader
-// while there is none.
+// propose brings a command to the leader.
 func (n *Node) propose(ctx context.Context, o op, data []byte) error {
+	here := func(ctx context.Context) error {
+		_, err := n.applyLocal(ctx, o, data)
+		return err
+	}
+	return n.atLeader(ctx, o, here, &peerRequest{Apply: &applyRequest{Op: o, Command: data}})
+}
+
+// atLeader does something here if this node leads, or has the leader do it, and
+// waits for a leader while there is none.
+func (n *Node) atLeader(ctx context.Context, o op, here func(context.Context) error, req *peerRequest) error {
 	const pause = 25 * time.Millisecond
 	deadline := time.After(n.cfg.EnqueueTimeout)
 	for {
-		err := n.submit(ctx, o, data)
+		err := n.submit(ctx, o, here, req)
 		if !errors.Is(err, ErrNotLeader) && !errors.Is(err, ErrNoLeader) {
 			return err
 		}
@@ -109,10 +118,9 @@ func (n *Node) propose(ctx context.Context, o op, data []byte) error {
 	}
 }
 
-func (n *Node) submit(ctx context.Context, o op, data []byte) error {
+func (n *Node) submit(ctx context.Context, o op, here func(context.Context) error, req *peerRequest) error {
 	if n.raft.State() == raft.Leader {
-		_, err := n.applyLocal(ctx, o, data)
-		return err
+		return here(ctx)
 	}
 	if err := n.usable(); err != nil {
 		return err
@@ -121,7 +129,7 @@ func (n *Node) submit(ctx context.Context, o op, data []byte) error {
 	if id == "" || id == n.dir.id.raftID() || n.mux == nil {
 		return ErrNoLeader
 	}
-	return n.forward(ctx, nodeName(id), o, data)
+	return n.forward(ctx, id, o, req)
 }
 
 // applyLocal proposes a command as the leader and waits for its result.
