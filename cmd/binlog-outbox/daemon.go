@@ -32,15 +32,22 @@ type runner struct {
 	*connector.Connector
 	config    *config.Connector
 	positions *positions
+	// standby takes the source's series away while another node runs it.
+	standby func()
+}
+
+// registry takes metrics and gives them out.
+type registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
 }
 
 // newDaemon builds everything in the order in which it depends on each other:
 // the store, the connectors on it, the admin server over both. Nothing runs yet.
-func newDaemon(cfg *config.Config, log *slog.Logger) (_ *daemon, err error) {
+func newDaemon(cfg *config.Config, log *slog.Logger, reg registry) (_ *daemon, err error) {
 	if err := os.MkdirAll(cfg.Node.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making node.data_dir: %w", err)
 	}
-	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
 	d := &daemon{cfg: cfg, log: log, notices: newNotices()}
 	d.node, err = ha.Open(raftConfig(cfg), log.With("component", "raft"), reg)
@@ -88,7 +95,7 @@ func (d *daemon) newRunner(c *config.Connector, reg prometheus.Registerer) (*run
 	pos := &positions{node: d.node, notices: d.notices, name: c.Name}
 	return &runner{
 		Connector: connector.New(connectorConfig(d.cfg, c), src, snk, route, pos, reg, d.log),
-		config:    c, positions: pos,
+		config:    c, positions: pos, standby: src.canal.Metrics.Standby,
 	}, nil
 }
 
@@ -150,7 +157,10 @@ func (d *daemon) lead(stop, lease context.Context, term uint64) {
 	var wg sync.WaitGroup
 	for _, c := range d.connectors {
 		c.positions.newRun()
-		wg.Go(func() { c.Run(stop, lease, term) })
+		wg.Go(func() {
+			defer c.standby()
+			c.Run(stop, lease, term)
+		})
 	}
 	wg.Wait()
 }

@@ -7,13 +7,15 @@ import (
 	"os"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/binlog-outbox/binlog-outbox/config"
 )
 
 // runDaemon works until ctx ends.
 func runDaemon(ctx context.Context, cfg *config.Config, stderr io.Writer) error {
 	log := newLogger(cfg.Log, stderr)
-	d, err := newDaemon(cfg, log)
+	d, err := newDaemon(cfg, log, prometheus.NewRegistry())
 	if err != nil {
 		return err
 	}
