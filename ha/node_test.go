@@ -197,6 +197,9 @@ func TestMetrics(t *testing.T) {
 
 // child is what the test binary does as another process.
 func child(mode string) int {
+	if mode == "member" {
+		return memberMain()
+	}
 	c := DefaultConfig()
 	c.NodeID, c.DataDir = "n1", os.Getenv("HA_TEST_DIR")
 	log := quiet()

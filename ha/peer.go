@@ -33,7 +33,7 @@ type peerResponse struct {
 	// Member says whether the asker is a member; nil when the answering node does
 	// not know, having no leader.
 	Member *bool      `json:"member,omitempty"`
-	Gone   bool       `json:"gone,omitempty"`
+	Bid    *bid       `json:"bid,omitempty"`
 	Error  *wireError `json:"error,omitempty"`
 }
 
@@ -224,7 +224,8 @@ func (n *Node) servePeer(ctx context.Context, conn net.Conn) {
 			resp.Error = toWire(err)
 		}
 	case req.Gone != nil:
-		resp.Gone = n.knows(req.Gone.RaftID) && n.refused(ctx, req.Gone.RaftID)
+		b := n.bid(ctx, req.Gone.RaftID)
+		resp.Bid = &b
 	default:
 		resp.Error = toWire(fmt.Errorf("%w: unknown request", ErrInvalid))
 	}

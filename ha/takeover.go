@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,10 +20,13 @@ import (
 // deposing it. All this is a hint: without it raft's timeouts do the same later,
 // and a wrong one costs an election.
 const (
-	// turn is what the second follower leaves the first to be elected.
-	turn = 60 * time.Millisecond
+	// turn is what the second follower leaves the first to be elected: two slow
+	// disk writes.
+	turn = 150 * time.Millisecond
 	// hintTimeout bounds probing and asking.
 	hintTimeout = 500 * time.Millisecond
+	// lateAnswer is how long to wait for more answers than are needed.
+	lateAnswer = 20 * time.Millisecond
 )
 
 // missKilledLeaders acts on cut connections until ctx ends.
@@ -49,16 +50,16 @@ func (n *Node) succeed(ctx context.Context, gone raft.ServerID) error {
 	if !n.follows(gone) || !n.hasVote(n.dir.id.raftID()) {
 		return nil
 	}
-	if !n.majorityMisses(ctx, gone) {
+	place, missing := n.majorityMisses(ctx, gone)
+	if !missing {
 		return nil
 	}
 	select {
-	case <-time.After(time.Duration(n.place(gone)) * turn):
+	case <-time.After(time.Duration(place) * turn):
 	case <-ctx.Done():
 		return nil
 	}
-	// Another may have been elected, or have this node's vote, meanwhile.
-	if _, leader := n.raft.LeaderWithID(); leader != gone && (leader != "" || n.raft.LastContact().After(begin)) || n.raft.State() != raft.Follower {
+	if !n.follows(gone) { // another election has begun
 		return nil
 	}
 	n.log.Info("leader is gone, beginning an election", "leader", nodeName(gone), "noticed", time.Since(begin))
@@ -75,35 +76,69 @@ func (n *Node) hasVote(id raft.ServerID) bool {
 	return slices.ContainsFunc(n.voters(), func(s raft.Server) bool { return s.ID == id })
 }
 
+// bid is what a voter says about a leader that seems gone, and itself.
+type bid struct {
+	Gone      bool          `json:"gone"`
+	RaftID    raft.ServerID `json:"raft_id"`
+	LastIndex uint64        `json:"last_index"`
+	Willing   bool          `json:"willing"`
+}
+
+func (n *Node) bid(ctx context.Context, gone raft.ServerID) bid {
+	return bid{n.knows(gone) && n.refused(ctx, gone), n.dir.id.raftID(), n.raft.LastIndex(), n.willing()}
+}
+
+// before orders bids: who may not want the leadership comes last, and else who
+// has most of the log first, since only that one can be elected for sure.
+func (b bid) before(o bid) bool {
+	switch {
+	case b.Willing != o.Willing:
+		return b.Willing
+	case b.LastIndex != o.LastIndex:
+		return b.LastIndex > o.LastIndex
+	default:
+		return b.RaftID < o.RaftID
+	}
+}
+
 // majorityMisses reports whether a majority of voters, this node included, finds
-// nobody at the leader's port.
-func (n *Node) majorityMisses(ctx context.Context, gone raft.ServerID) bool {
+// nobody at the leader's port, and how many of them should try before this node.
+func (n *Node) majorityMisses(ctx context.Context, gone raft.ServerID) (place int, missing bool) {
 	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
 	defer cancel()
-	if !n.refused(ctx, gone) {
-		return false
+	own := n.bid(ctx, gone)
+	if !own.Gone {
+		return 0, false
 	}
 	voters := n.voters()
-	need := int32(len(voters)/2 + 1)
-	var missing atomic.Int32
-	missing.Add(1)
+	need := len(voters)/2 + 1
+	bids := []bid{own}
+	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, v := range voters {
-		if v.ID == gone || v.ID == n.dir.id.raftID() {
+		if v.ID == gone || v.ID == own.RaftID {
 			continue
 		}
 		wg.Go(func() {
 			var resp peerResponse
 			addr, _ := n.members.address(v.ID)
-			if _, err := n.ask(ctx, addr, &peerRequest{Gone: &goneRequest{gone}}, &resp); err == nil && resp.Gone {
-				if missing.Add(1) >= need {
-					cancel() // the others need not be waited for
-				}
+			if _, err := n.ask(ctx, addr, &peerRequest{Gone: &goneRequest{gone}}, &resp); err != nil || resp.Bid == nil || !resp.Bid.Gone {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if bids = append(bids, *resp.Bid); len(bids) == need {
+				time.AfterFunc(lateAnswer, cancel)
 			}
 		})
 	}
 	wg.Wait()
-	return missing.Load() >= need
+	for _, b := range bids {
+		if b.before(own) {
+			place++
+		}
+	}
+	return place, len(bids) >= need
 }
 
 // refused reports whether nobody listens at a node's port. It tries three times:
@@ -125,16 +160,4 @@ func (n *Node) refused(ctx context.Context, id raft.ServerID) bool {
 		}
 	}
 	return false
-}
-
-// place is how many voters come before this node when the leader is gone. Those
-// that do not want the leadership come last.
-func (n *Node) place(gone raft.ServerID) int {
-	voters := slices.DeleteFunc(n.voters(), func(s raft.Server) bool { return s.ID == gone })
-	slices.SortFunc(voters, func(a, b raft.Server) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	at := slices.IndexFunc(voters, func(s raft.Server) bool { return s.ID == n.dir.id.raftID() })
-	if !n.willing() {
-		at += len(voters)
-	}
-	return at
 }
