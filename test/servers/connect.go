@@ -1,0 +1,156 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// debeziumVersion is the release that parity is measured against.
+const debeziumVersion = "3.6.1.Final"
+
+// connectArtifacts is a Kafka Connect worker with Debezium's MySQL connector, its
+// router and its converters, and a logger.
+var connectArtifacts = []artifact{
+	"org.apache.kafka:connect-runtime:" + kafkaVersion,
+	"org.apache.kafka:connect-json:" + kafkaVersion,
+	"io.debezium:debezium-connector-mysql:" + debeziumVersion,
+	"io.debezium:debezium-embedded:" + debeziumVersion,
+	"org.apache.logging.log4j:log4j-slf4j-impl:2.25.5", // for slf4j 1.7, which Connect has
+	"org.apache.logging.log4j:log4j-core:2.25.5",
+}
+
+const connectLogging = `rootLogger.level=info
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d{ISO8601} %p %m (%c{1})%n
+`
+
+// ConnectOptions says how to start a Kafka Connect worker with Debezium on it.
+type ConnectOptions struct {
+	// Name is for log lines and the data folder's name; connect by default.
+	Name string
+	// Dir holds settings, offsets and log; a temporary folder when it is empty.
+	Dir string
+	// Kafka is the address of the brokers.
+	Kafka string
+	// Heap is the JVM's heap, 768m by default.
+	Heap string
+	// Properties are more lines of the worker's properties file, as
+	// key.converter=..., which it needs; they win over those given here.
+	Properties []string
+	// Java is the path of the program; empty for that of JAVA_HOME or of the path.
+	// Debezium itself asks for 17; number texts are those of its images only from
+	// 19 on.
+	Java string
+	// Log is told what takes long; nil for nobody.
+	Log io.Writer
+}
+
+// Connect is a standalone Kafka Connect worker with Debezium. Connectors come and go
+// over its REST interface.
+type Connect struct {
+	instance
+}
+
+// StartConnect starts a worker, fetching the program if need be, and waits until its
+// REST interface answers. ctx bounds the start, not the worker's life: close it.
+func StartConnect(ctx context.Context, options ConnectOptions) (_ *Connect, err error) {
+	if options.Name == "" {
+		options.Name = "connect"
+	}
+	c := &Connect{instance: instance{name: options.Name, ports: map[string]*port{}}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("starting %s: %w", options.Name, err), c.Close())
+		}
+	}()
+	home, err := findConnect(ctx, options.Log)
+	if err != nil {
+		return nil, err
+	}
+	if options.Java == "" {
+		if options.Java, err = findJava(ctx, options.Log); err != nil {
+			return nil, err
+		}
+	}
+	if c.folder, err = openFolder(ctx, options.Dir, options.Name); err != nil {
+		return nil, err
+	}
+	if err = c.reserve(ctx, "rest", 0); err != nil {
+		return nil, err
+	}
+	settings := c.folder.join("worker.properties")
+	if err = os.WriteFile(settings, []byte(c.properties(options)), 0o644); err != nil {
+		return nil, err
+	}
+	if options.Heap == "" {
+		options.Heap = "768m"
+	}
+	c.command = func() *exec.Cmd {
+		return exec.Command(options.Java, "-Xmx"+options.Heap, "-XX:+UseSerialGC",
+			"-Dlog4j2.configurationFile="+filepath.Join(home, "log4j2.properties"),
+			"-cp", filepath.Join(home, "libs", "*"),
+			"org.apache.kafka.connect.cli.ConnectStandalone", settings)
+	}
+	c.ready = c.ping
+	if err = c.launch(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Connect) properties(options ConnectOptions) string {
+	lines := []string{
+		"bootstrap.servers=" + options.Kafka,
+		"offset.storage.file.filename=" + c.folder.join("offsets"),
+		"offset.flush.interval.ms=10000",
+		"listeners=http://" + addr(c.ports["rest"].number),
+		"plugin.discovery=only_scan",
+	}
+	return strings.Join(append(lines, options.Properties...), "\n") + "\n"
+}
+
+// URL is where the worker's REST interface is.
+func (c *Connect) URL() string { return "http://" + addr(c.ports["rest"].number) }
+
+func (c *Connect) ping(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL()+"/connectors", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", req.URL, resp.Status)
+	}
+	return nil
+}
+
+// findConnect answers the folder of the program, fetched if need be.
+func findConnect(ctx context.Context, log io.Writer) (string, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	home := filepath.Join(cache, fmt.Sprintf("debezium-%s-%08x", debeziumVersion, crc32.ChecksumIEEE(fmt.Append(nil, connectArtifacts))))
+	return home, build(ctx, home, func(tmp string) error {
+		say(log, "fetching debezium %s", debeziumVersion)
+		if err := fetchJars(ctx, filepath.Join(tmp, "libs"), connectArtifacts, log); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(tmp, "log4j2.properties"), []byte(connectLogging), 0o644)
+	})
+}
