@@ -212,8 +212,7 @@ func (n *Node) knows(id raft.ServerID) bool {
 // noticeRemoval asks around when this node has state but hears of no leader: it
 // may be that it is no member any more, and nobody else would tell it.
 func (n *Node) noticeRemoval(ctx context.Context) {
-	const every = 5 * time.Second
-	tick := time.NewTicker(min(every, 10*n.cfg.HeartbeatTimeout))
+	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	for {
 		select {

@@ -78,7 +78,7 @@ type Config struct {
 
 	// HeartbeatTimeout is how long a follower hears nothing before it asks for an
 	// election (it waits between once and three times as long). Zero means 50 ms
-	// when alone and 300 ms in a cluster. Lower means faster takeover, and needless
+	// when alone and 250 ms in a cluster. Lower means faster takeover, and needless
 	// ones on hosts that stall. A leader whose process was killed is noticed
 	// without waiting for it.
 	HeartbeatTimeout time.Duration
@@ -145,7 +145,7 @@ func (c *Config) alone() bool { return len(c.Peers) == 0 }
 
 // withDefaults fills the timeouts that depend on the size of the cluster.
 func (c Config) withDefaults() Config {
-	heartbeat := 300 * time.Millisecond
+	heartbeat := 250 * time.Millisecond
 	if c.alone() {
 		heartbeat = 50 * time.Millisecond
 	}

@@ -214,7 +214,8 @@ func (d *dataDir) loadSnapshot(name string) (*image, error) {
 	return img, nil
 }
 
-// readIdentity returns nil without an error when there is no node.json.
+// readIdentity returns nil without an error when there is no node.json. An empty
+// name means anybody's.
 func readIdentity(dir, name string) (*identity, error) {
 	path := filepath.Join(dir, nodeFile)
 	data, err := os.ReadFile(path)
@@ -237,7 +238,7 @@ func readIdentity(dir, name string) (*identity, error) {
 			Remedy: "run the release that wrote it, or a newer one",
 		}
 	}
-	if id.Name != name {
+	if name != "" && id.Name != name {
 		return nil, &StoreError{
 			Path: path, Err: fmt.Errorf("%w: the directory is of node %q, this is node %q", ErrForeignState, id.Name, name),
 			Remedy: "give the node its own directory, or its old name",

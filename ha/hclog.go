@@ -38,6 +38,9 @@ var repeats = map[string]bool{
 	"failed to accept connection":                                   true, // the listener is closed
 	"failed to decode incoming command":                             true, // a connection was cut
 	"failed to get previous log":                                    true, // a follower catches up
+	"failed to get log":                                             true, // it does by a snapshot
+	"failed to flush response":                                      true, // a connection was cut
+	"peer has newer term, stopping replication":                     true, // another leads
 	"appendEntries rejected, sending older logs":                    true,
 	"Election timeout reached, restarting election":                 true,
 	"rejecting vote request since we have a leader":                 true,

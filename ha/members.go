@@ -40,6 +40,10 @@ func (n *Node) Members() []Member {
 	return out
 }
 
+func (n *Node) self() raft.Server {
+	return raft.Server{Suffrage: raft.Voter, ID: n.dir.id.raftID(), Address: raft.ServerAddress(n.cfg.Advertise)}
+}
+
 func (n *Node) reachable(id raft.ServerID) bool {
 	return id == n.dir.id.raftID() || !n.unreachable.has(id)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -235,4 +236,70 @@ func BenchmarkTakeover(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "p50-ms")
 	b.ReportMetric(float64(took[len(took)-1].Milliseconds()), "max-ms")
+}
+
+// TestB089ZombieLeader stops a leader's process for longer than it takes to
+// elect another, and lets it go on: it then ends its Lead function, and for how
+// long there are two is measured.
+func TestB089ZombieLeader(t *testing.T) {
+	f := newFleet(t, 3, 0)
+	lead := f.next("lead")
+	var both, took []time.Duration
+	for range 3 {
+		m := f.member(lead.node)
+		stopped := time.Now()
+		f.signal(m, syscall.SIGSTOP)
+		next := f.next("lead")
+		if next.node == lead.node || next.term <= lead.term {
+			t.Fatalf("after %+v came %+v", lead, next)
+		}
+		took = append(took, next.at.Sub(stopped))
+		woken := time.Now()
+		f.signal(m, syscall.SIGCONT)
+		over := f.next("over")
+		if over.node != lead.node || over.term != lead.term || !strings.Contains(over.text, ErrLeadershipLost.Error()) {
+			t.Fatalf("after its return %+v said %+v", lead, over)
+		}
+		both = append(both, over.at.Sub(woken))
+		lead = next
+	}
+	t.Logf("another leads after: %s", percentiles(took))
+	t.Logf("two lead for: %s", percentiles(both))
+	if worst := slices.Max(both); worst > 15*time.Second {
+		t.Errorf("a leader that was stopped went on for %s", worst)
+	}
+}
+
+// BenchmarkSteady counts the leaderships of half a minute in which other
+// processes want twice the processors that there are: more than one is a
+// takeover for nothing.
+func BenchmarkSteady(b *testing.B) {
+	for _, heartbeat := range []time.Duration{150 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond} {
+		b.Run(heartbeat.String(), func(b *testing.B) {
+			f := newFleet(b, 3, heartbeat)
+			f.next("lead")
+			for range 2 * runtime.NumCPU() {
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), "HA_TEST_CHILD=burn")
+				cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+				if err := cmd.Start(); err != nil {
+					b.Fatal(err)
+				}
+				defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+			}
+			end := time.After(30 * time.Second)
+			changes := 0
+			for running := true; running; {
+				select {
+				case e := <-f.events:
+					if e.what == "lead" {
+						changes++
+					}
+				case <-end:
+					running = false
+				}
+			}
+			b.ReportMetric(float64(changes), "needless-takeovers")
+		})
+	}
 }

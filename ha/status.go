@@ -46,6 +46,12 @@ type Status struct {
 	LastContact time.Duration `json:"last_contact"`
 	// Ready is true while a leader is known that can take writes.
 	Ready bool `json:"ready"`
+	// Witness is true for a node that never leads. CoolDown is how much longer this
+	// one does not want the leadership, having given it away.
+	Witness  bool          `json:"witness,omitempty"`
+	CoolDown time.Duration `json:"cool_down,omitempty"`
+	// Removed is true when the others say that this node is no member any more.
+	Removed bool `json:"removed,omitempty"`
 	// Error is why the node has failed, if it has.
 	Error string `json:"error,omitempty"`
 }
@@ -56,7 +62,7 @@ func (n *Node) Status() Status {
 		NodeID: n.cfg.NodeID, RaftID: string(n.dir.id.raftID()), Cluster: n.fsm.cluster(),
 		Role: roleOf(n.raft.State()), Term: n.raft.CurrentTerm(),
 		CommitIndex: n.raft.CommitIndex(), AppliedIndex: n.raft.AppliedIndex(), LastIndex: n.raft.LastIndex(),
-		LastContact: n.lastContact(),
+		LastContact: n.lastContact(), Witness: n.cfg.Witness, CoolDown: n.cooling.left(), Removed: n.removed.Load(),
 	}
 	_, leader := n.raft.LeaderWithID()
 	s.LeaderID = nodeName(leader)
