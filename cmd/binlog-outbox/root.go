@@ -115,7 +115,7 @@ func newRoot(p *program) *cobra.Command {
 	flags.StringVar(&p.dataDir, "data-dir", "", "`directory` of positions and decisions (BINLOG_OUTBOX_DATA_DIR)")
 	flags.StringArrayVar(&p.set, "set", nil, "one setting, as `path=value`: --set connectors[0].kafka.delivery=at_least_once")
 	flags.StringVarP(&p.output, "output", "o", "", "output `format` of commands that answer: json")
-	for _, c := range []*cobra.Command{newRun(p), newValidate(p), newPreview(p), newConfig(p), newVersion(p)} {
+	for _, c := range []*cobra.Command{newRun(p), newValidate(p), newPreview(p), newConfig(p), newCluster(p), newVersion(p)} {
 		root.AddCommand(c)
 	}
 	return root
