@@ -109,6 +109,7 @@ func TestBadSource(t *testing.T) {
 				"CREATE USER IF NOT EXISTS nobody@'%' IDENTIFIED BY 'nobody-password'", "GRANT SELECT ON *.* TO nobody@'%'",
 			},
 			play: func(t *testing.T) play {
+				t.Helper()
 				return play{server: mysqlGTID(t), user: "nobody", password: "nobody-password"}
 			},
 			want: []string{"REPLICATION CLIENT"},
@@ -119,18 +120,25 @@ func TestBadSource(t *testing.T) {
 				"CREATE USER IF NOT EXISTS half@'%' IDENTIFIED BY 'half-password'", "GRANT SELECT, REPLICATION CLIENT ON *.* TO half@'%'",
 			},
 			play: func(t *testing.T) play {
+				t.Helper()
 				return play{server: mysqlGTID(t), user: "half", password: "half-password"}
 			},
 			want: []string{"REPLICATION SLAVE"},
 		},
 		{
 			name: "wrong password",
-			play: func(t *testing.T) play { return play{server: mysqlGTID(t), user: servers.CDCUser, password: "not-it"} },
+			play: func(t *testing.T) play {
+				t.Helper()
+				return play{server: mysqlGTID(t), user: servers.CDCUser, password: "not-it"}
+			},
 			want: []string{"Access denied"},
 		},
 		{
 			name: "GTID off where asked for",
-			play: func(t *testing.T) play { return play{server: mysqlFile(t), positions: "gtid"} },
+			play: func(t *testing.T) play {
+				t.Helper()
+				return play{server: mysqlFile(t), positions: "gtid"}
+			},
 			want: []string{"gtid_mode=OFF"},
 		},
 	}

@@ -39,6 +39,7 @@ func TestKillConnectorMariaDBFile(t *testing.T) {
 }
 
 func killConnector(t *testing.T, p play) {
+	t.Helper()
 	const times = 20
 	s := newStage(t, p)
 	s.start()
@@ -90,6 +91,7 @@ func TestTerminateConnectorMySQLGTID(t *testing.T)   { terminateConnector(t, pla
 func TestTerminateConnectorMariaDBGTID(t *testing.T) { terminateConnector(t, play{server: mariadb(t)}) }
 
 func terminateConnector(t *testing.T, p play) {
+	t.Helper()
 	s := newStage(t, p)
 	s.start()
 	var longest time.Duration

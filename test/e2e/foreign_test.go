@@ -40,6 +40,7 @@ var commonTypes = []column{
 }
 
 func foreignTables(t *testing.T, p play, types []column) {
+	t.Helper()
 	s := newStage(t, p)
 	var definitions, values, wide []string
 	for i, c := range types {

@@ -70,7 +70,7 @@ func (l *lab) binary(t *testing.T) string {
 	return l.program
 }
 
-// Kafka is a broker; scenarios that kill it bring it back.
+// broker is Kafka; scenarios that kill it bring it back.
 func (l *lab) broker(t *testing.T) *servers.Kafka {
 	t.Helper()
 	if l.kafka == nil {
@@ -84,6 +84,14 @@ func (l *lab) broker(t *testing.T) *servers.Kafka {
 		}
 		l.kafka = k
 	}
+	select {
+	case <-l.kafka.Done():
+		t.Logf("the broker was down; end of its log:\n%s", lastLines(l.kafka.LogPath(), 20))
+		if err := l.kafka.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	default:
+	}
 	return l.kafka
 }
 
@@ -92,17 +100,20 @@ var quick = []string{"--innodb-buffer-pool-size=512M", "--innodb-doublewrite=OFF
 
 // MySQL 9.7 with GTIDs.
 func mysqlGTID(t *testing.T) *servers.MySQL {
+	t.Helper()
 	return database(t, &theLab.mysql, servers.StartMySQL, append(quick, "--innodb-redo-log-capacity=1G"))
 }
 
 // MySQL 9.7 with gtid_mode=OFF.
 func mysqlFile(t *testing.T) *servers.MySQL {
+	t.Helper()
 	return database(t, &theLab.noGTID, servers.StartMySQL,
 		append(quick, "--innodb-redo-log-capacity=1G", "--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"))
 }
 
 // MariaDB always has GTIDs; whether they are used is the connector's setting.
 func mariadb(t *testing.T) *servers.MySQL {
+	t.Helper()
 	return database(t, &theLab.mariadb, servers.StartMariaDB, append(quick, "--innodb-log-file-size=512M"))
 }
 
@@ -117,6 +128,14 @@ func database(t *testing.T, slot **servers.MySQL, start func(context.Context, se
 		if err := s.CreateCDCUser(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+	select {
+	case <-(*slot).Done(): // with a scenario that failed in the middle of an outage
+		t.Logf("the server was down; end of its log:\n%s", lastLines((*slot).LogPath(), 20))
+		if err := (*slot).Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	default:
 	}
 	return *slot
 }

@@ -19,6 +19,7 @@ func TestOneGigabyteTransaction(t *testing.T) { largeTransaction(t, scaled(t, 1_
 func TestTransactionHeldInMemory(t *testing.T) { largeTransaction(t, 55_000) }
 
 func largeTransaction(t *testing.T, rows int) {
+	t.Helper()
 	const limit = 256 << 20
 	s := newStage(t, play{server: mysqlGTID(t)})
 	s.start()

@@ -240,6 +240,9 @@ func (s *stage) close() {
 	}
 	if s.t.Failed() {
 		s.t.Logf("end of %s:\n%s", s.log, lastLines(s.log, 40))
+		for _, log := range []string{s.play.server.LogPath(), theLab.kafka.LogPath()} {
+			s.t.Logf("end of %s:\n%s", log, lastLines(log, 20))
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ func TestUndisturbedMariaDBFile(t *testing.T) {
 // mixed ones: a new column in the middle of the outbox table, and transactions of
 // 10,000 rows.
 func undisturbed(t *testing.T, p play, compressed int) {
+	t.Helper()
 	s := newStage(t, p)
 	s.start()
 	mixed := workload.Load{
