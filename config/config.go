@@ -111,11 +111,15 @@ type Connector struct {
 
 // Source is the MySQL or MariaDB server and what is read from it.
 type Source struct {
-	Host     string `yaml:"host"`
-	Port     int    `yaml:"port"`
-	User     string `yaml:"user"`
-	Password Secret `yaml:"password"`
-	Flavor   Flavor `yaml:"flavor"`
+	Host string `yaml:"host"`
+	Port int    `yaml:"port"`
+	// Hosts are further ones; use Source.Addresses.
+	Hosts       []string `yaml:"hosts"`
+	PrimaryOnly bool     `yaml:"primary_only"`
+	Phantoms    Phantoms `yaml:"phantoms"`
+	User        string   `yaml:"user"`
+	Password    Secret   `yaml:"password"`
+	Flavor      Flavor   `yaml:"flavor"`
 	// ServerID 0 means DerivedServerID.
 	ServerID       uint32        `yaml:"server_id"`
 	TLS            SourceTLS     `yaml:"tls"`

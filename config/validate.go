@@ -206,15 +206,41 @@ func (b *builder) connector(path string, c *Connector) {
 
 func (b *builder) source(path string, s *Source) {
 	b.require(s.Start != StartSnapshot, path+".start", "publishing the rows that stand in the table is not available yet; take current (snapshot.mode=no_data) or earliest")
-	if _, _, err := net.SplitHostPort(s.Host); err == nil {
-		b.reject(join(path, "host"), "%q names a port too; give it as port", s.Host)
-	}
+	b.hosts(path, s)
 	b.require(s.Port > 0 && s.Port < 1<<16, join(path, "port"), "%d is not a port; ports are 1 to 65535", s.Port)
 	b.positive(join(path, "connect_timeout"), s.ConnectTimeout)
 	b.positive(join(path, "heartbeat"), s.Heartbeat)
 	b.tables(path, s)
+	_, err := s.Origins()
+	b.hookError(strings.TrimSuffix(path, ".source"), err)
 	b.require(len(s.GTIDInclude) == 0 || len(s.GTIDExclude) == 0, join(path, "gtid_exclude"), "can't go together with gtid_include")
 	b.certificate(join(path, "tls"), s.TLS.CA, s.TLS.Cert, s.TLS.Key, s.TLS.KeyPEM)
+}
+
+func (b *builder) hosts(path string, s *Source) {
+	if _, _, err := net.SplitHostPort(s.Host); err == nil {
+		b.reject(join(path, "host"), "%q names a port too; give it as port", s.Host)
+	}
+	if s.Host == "" && len(s.Hosts) == 0 {
+		b.reject(join(path, "host"), "is required; for instance mysql.example.internal")
+	}
+	addresses := s.Addresses()
+	first := len(addresses) - len(s.Hosts)
+	seen := map[string]bool{}
+	for i, address := range addresses {
+		known := seen[strings.ToLower(address)]
+		seen[strings.ToLower(address)] = true
+		if i < first {
+			continue
+		}
+		at := index(join(path, "hosts"), i-first)
+		host, port, err := net.SplitHostPort(address)
+		n, e := strconv.Atoi(port)
+		b.require(err == nil && host != "" && e == nil && n > 0 && n < 1<<16, at, "%q is not a host; write host or host:port", address)
+		b.require(!known, at, "%s is in the list twice", address)
+	}
+	b.require(len(seen) < 2 || s.Positions != PositionsFile, join(path, "positions"),
+		"files and offsets are one server's own and can't go together with several hosts; take auto or gtid")
 }
 
 func (b *builder) tables(path string, s *Source) {

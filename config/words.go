@@ -19,6 +19,16 @@ const (
 	FlavorMariaDB Flavor = "mariadb"
 )
 
+// Phantoms says what is done about published transactions that a failed primary
+// took with it.
+type Phantoms string
+
+// The words of Phantoms.
+const (
+	PhantomsStop   Phantoms = "stop"
+	PhantomsAccept Phantoms = "accept"
+)
+
 // PositionMode says what a place in the binlog is named by.
 type PositionMode string
 
