@@ -203,6 +203,7 @@ func (s sinks) IdleCommit() time.Duration { return time.Second }
 type process struct {
 	w         *world
 	proxy     *kproxy.Proxy
+	publisher *kafka.Publisher
 	connector *connector.Connector
 	term      uint64
 }
@@ -221,6 +222,7 @@ func (w *world) process(term uint64) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.publisher = publisher
 	cc := connector.DefaultConfig()
 	cc.Name, cc.Limits = "orders", connector.Limits{Rows: 40, Bytes: 1 << 20}
 	cc.RetryInitial, cc.RetryMax = 5*time.Millisecond, 60*time.Millisecond

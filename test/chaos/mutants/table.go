@@ -1,0 +1,262 @@
+package main
+
+const (
+	fast   = "./test/chaos/fast"
+	sink   = "kafka/exactlyonce.go"
+	script = "scripted sink on an in-process Kafka"
+	many   = "schedules on an in-process Kafka"
+	binlog = "scripted binlog"
+)
+
+// Mutants are the rules of exactly once and of positions, each broken.
+func Mutants() []Mutant { //nolint:funlen // a table
+	return []Mutant{
+		{
+			Name: "position-at-gtid", Rule: "a position moves at commits, never at the GTID event",
+			Harm:  "the tail of a transaction that is cut is lost",
+			Level: binlog, Package: fast, Test: "^TestCutAtEachEvent$",
+			Edits: []Edit{{"canal/group.go", `
+	w.group.known, w.group.gtid = true, e
+`, `
+	w.group.known, w.group.gtid = true, e
+	if err := w.emit(Transaction{Mark: w.mark(h), Final: true}); err != nil {
+		return err
+	}
+`}},
+		},
+		{
+			Name: "half-transaction", Rule: "a transaction that was read by half is forgotten",
+			Harm:  "its rows come without their end, or twice",
+			Level: binlog, Package: fast, Test: "^TestCutAtEachEvent$",
+			Edits: []Edit{{"canal/stream.go", `
+	s.queue.fail(err)
+	s.metrics.failed(err)
+	s.dialer.close()
+`, `
+	s.dialer.close()
+	s.syncer.Close()
+	if !w.hold.empty() {
+		_ = w.decode(w.mark(header{}))
+	}
+	s.queue.fail(err)
+	s.metrics.failed(err)
+`}},
+		},
+		{
+			Name: "foreign-gtids", Rule: "transactions without outbox rows move the position too",
+			Harm:  "the position rots until the server purges what it still asks for",
+			Level: binlog, Package: fast, Test: "^TestCutAtEachEvent$",
+			Edits: []Edit{{"canal/group.go", `
+		if err := w.emit(Transaction{Mark: mark, Final: true}); err != nil {
+			return err
+		}
+	} else if`, `
+	} else if`}},
+		},
+		{
+			Name: "latest-ack", Rule: "at least once, the position moves over a prefix without a gap",
+			Harm:  "a record that failed is passed over when a later one was acknowledged",
+			Level: "acknowledgements in any order", Package: "./kafka", Test: "^TestTracker",
+			Edits: []Edit{{"kafka/tracker.go", `
+	t.open[mark]--
+`, `
+	t.open[mark]--
+	if t.open[mark] == 0 {
+		t.done = max(t.done, mark+1)
+	}
+`}},
+		},
+		{
+			Name: "random-id", Rule: "all nodes use one transactional id",
+			Harm:  "nobody fences a leader that was paused",
+			Level: script, Package: fast, Test: "^TestTakeover$",
+			Edits: []Edit{{sink, `s.pub.connect(ctx, s.pub.cfg.TransactionalID(), func()`, `s.pub.connect(ctx, s.pub.cfg.TransactionalID()+"-"+uuid.NewString(), func()`}},
+		},
+		{
+			Name: "read-before-init", Rule: "the position is read after the transactional id is claimed",
+			Harm:  "the old leader's last commit comes after the reading, and its rows come twice",
+			Level: script, Package: fast, Test: "^TestTakeover$",
+			Edits: []Edit{
+				{sink, `
+		if err := s.claim(ctx); err != nil {
+			return err
+		}
+`, `
+		early, err := readEarly(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := s.claim(ctx); err != nil {
+			return err
+		}
+`},
+				{sink, `
+		pos, found, err = readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
+		if err != nil {
+			return classify("reading the position", err)
+		}
+		return nil
+`, `
+		pos, found, err = early.position()
+		return err
+`},
+				{sink, `
+// claim sends`, `
+func readEarly(ctx context.Context, s *ExactlyOnce) (*history, error) {
+	r := positionReader{client: s.p.client, topic: s.pub.cfg.PositionTopic(), aborted: map[int64]bool{}}
+	for ctx.Err() == nil {
+		at := r.offset
+		block, err := r.fetch()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := r.block(block); err != nil {
+			return nil, err
+		}
+		if r.offset == at {
+			break
+		}
+	}
+	return &r.history, nil
+}
+
+// claim sends`},
+			},
+		},
+		{
+			Name: "remembered-position", Rule: "where to go on is read from Kafka at each opening, never remembered",
+			Harm:  "what others have published in the meantime comes twice",
+			Level: script, Package: fast, Test: "^TestTakeover$",
+			Edits: []Edit{
+				{sink, `
+	"sync/atomic"
+`, `
+	"sync"
+	"sync/atomic"
+`},
+				{sink, `
+	s.remember(pos)
+	s.dead = false
+`, `
+	if own, ok := remembered.Load(s.pub); ok {
+		pos, found = own.(position.Position).Clone(), true
+	}
+	s.remember(pos)
+	s.dead = false
+`},
+				{sink, `
+	s.remember(b.Position)
+`, `
+	remembered.Store(s.pub, b.Position.Clone())
+	s.remember(b.Position)
+`},
+				{sink, `
+// Open fences`, `
+var remembered sync.Map
+
+// Open fences`},
+			},
+		},
+		{
+			Name: "no-taint", Rule: "a commit that had to be repeated is followed by a new epoch",
+			Harm:  "the other copy commits half of the next transaction",
+			Level: script, Package: fast, Test: "^TestLateCommit$",
+			Edits: []Edit{{sink, `
+	s.tainted = s.retries.Load() > 0
+`, `
+	s.tainted = false
+`}},
+		},
+		{
+			Name: "no-taint-by-chance", Rule: "the same, found by schedules",
+			Harm:  "the other copy commits half of the next transaction",
+			Level: many, Package: fast, Test: "^TestSchedules$/^late$",
+			Edits: []Edit{{sink, `
+	s.tainted = s.retries.Load() > 0
+`, `
+	s.tainted = false
+`}},
+		},
+		{
+			Name: "taint-not-open", Rule: "the same is true of the opening's own record",
+			Harm:  "the other copy commits half of the first transaction",
+			Level: script, Package: fast, Test: "^TestLateCommit$",
+			Edits: []Edit{{sink, `
+		pos, found, err = s.openEpoch(ctx)
+		if err`, `
+		pos, found, err = s.openEpoch(ctx)
+		s.tainted = false
+		if err`}},
+		},
+		{
+			Name: "abort-reuse", Rule: "after an abort the producer is thrown away",
+			Harm:  "a copy of the abort takes the next transaction's rows with it, without an error",
+			Level: script, Package: fast, Test: "^TestLateAbort$",
+			Edits: []Edit{
+				{sink, `
+	"sync/atomic"
+`, `
+	"sync"
+	"sync/atomic"
+`},
+				{sink, `
+	_ = s.p.within(ctx, s.p.async.AbortTxn) // the next opening aborts it if this did not
+	s.p.stop()
+`, `
+	if s.p.within(ctx, s.p.async.AbortTxn) == nil {
+		parked.Store(s.pub, s.p)
+		s.p = nil
+	} else {
+		s.p.stop()
+	}
+`},
+				{sink, `
+	s.dead = true
+	pos, found, err = s.takeOver(ctx)
+`, `
+	s.dead = true
+	if p, ok := parked.LoadAndDelete(s.pub); ok {
+		last, _ := lasts.Load(s.pub)
+		s.dead, s.p, s.positions = false, p.(*producer), positionWriter{run: uuid.NewString()}
+		return last.(position.Position).Clone(), true, nil
+	}
+	pos, found, err = s.takeOver(ctx)
+`},
+				{sink, `
+	s.remember(b.Position)
+`, `
+	lasts.Store(s.pub, b.Position.Clone())
+	s.remember(b.Position)
+`},
+				{sink, `
+// Open fences`, `
+var parked, lasts sync.Map
+
+// Open fences`},
+			},
+		},
+		{
+			Name: "position-first", Rule: "the position is sent when all rows are acknowledged, and a repeated commit is followed by a new epoch",
+			Harm:  "a late commit takes the position along and leaves rows behind: they are lost",
+			Level: many, Package: fast, Test: "^TestSchedules$/^late$",
+			Edits: []Edit{
+				{sink, `
+	if err := s.sendAll(ctx, b.Records); err != nil {
+		return err
+	}
+	return s.sendPosition(ctx, key, value)
+`, `
+	if err := s.sendPosition(ctx, key, value); err != nil {
+		return err
+	}
+	return s.sendAll(ctx, b.Records)
+`},
+				{sink, `
+	s.tainted = s.retries.Load() > 0
+`, `
+	s.tainted = false
+`},
+			},
+		},
+	}
+}
