@@ -214,10 +214,9 @@ type Kafka struct {
 	Acks                  string        `yaml:"acks"`
 	Compression           string        `yaml:"compression"`
 	Partitioner           string        `yaml:"partitioner"`
-	// MaxMessageBytes 0: the topics' own limits decide.
-	MaxMessageBytes Size          `yaml:"max_message_bytes"`
-	RequestTimeout  time.Duration `yaml:"request_timeout"`
-	CreateTopics    CreateTopics  `yaml:"create_topics"`
+	MaxMessageBytes       Size          `yaml:"max_message_bytes"`
+	RequestTimeout        time.Duration `yaml:"request_timeout"`
+	CreateTopics          CreateTopics  `yaml:"create_topics"`
 	// PositionReplication is the replication factor of the position topic; -1:
 	// the broker's default.
 	PositionReplication int `yaml:"position_replication_factor"`

@@ -90,7 +90,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	open, cancel := either(stop, lease)
 	defer cancel()
 	attempts := 0
-	for open.Err() == nil {
+	for stop.Err() == nil && lease.Err() == nil {
 		if want := c.positions.RunState(); want != Running {
 			c.setState(State(want), nil)
 			c.waitWhile(open, want, 0)
@@ -103,8 +103,9 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 		streamed := c.Status().Terms
 		err := c.runTerm(stop, lease, leaderTerm)
 		switch {
-		case err == nil, open.Err() != nil, errors.Is(err, errTermRestart):
-			if open.Err() != nil && err != nil && !errors.Is(err, context.Cause(open)) {
+		case err == nil, stop.Err() != nil, lease.Err() != nil, errors.Is(err, errTermRestart):
+			// The contexts themselves are asked: open follows them a moment later.
+			if stop.Err() != nil && err != nil && !errors.Is(err, context.Cause(stop)) && lease.Err() == nil {
 				c.log.Warn("term ended by shutdown before it had drained", "error", err)
 			}
 			continue

@@ -235,3 +235,26 @@ func TestRefusedRecordHoldsNothingBack(t *testing.T) {
 		}
 	}
 }
+
+// A process that never lives for as long as the save interval still gets on: the
+// first progress of a term is saved at once, not after a save of where it began.
+func TestShortLivesMakeProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(3, false)
+		w.faults, w.quick = 0, true
+		for range 40 {
+			c := w.connector()
+			stop, end := context.WithCancel(context.Background())
+			lease, cut := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() { defer close(done); c.Run(stop, lease, 1) }()
+			time.Sleep(150 * time.Millisecond)
+			cut()
+			<-done
+			end()
+		}
+		if p, _ := w.Position(); p.Set.Count() != 60 {
+			t.Errorf("after 40 lives of 150 ms the stored position is %s", p)
+		}
+	})
+}

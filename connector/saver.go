@@ -34,15 +34,18 @@ type saver struct {
 	finished chan struct{}
 }
 
-// newSaver returns a saver that stands at from, which it saves too: when the sink
-// was ahead of the store, the store catches up even if nothing more is published.
+// newSaver returns a saver that stands at from. When the sink was ahead of the
+// store, from is saved too: the store catches up even if nothing more is published.
 func newSaver(p Positions, number uint64, from position.Position, cfg Config, m *metrics, log *slog.Logger) *saver {
 	s := &saver{
 		positions: p, term: number, position: from.Clone(), metrics: m, log: log,
 		every: cfg.SaveEvery, quiet: cfg.SaveQuiet, timeout: cfg.SaveTimeout,
-		dirty: true, moved: time.Now(), wake: make(chan struct{}, 1), finished: make(chan struct{}),
+		wake: make(chan struct{}, 1), finished: make(chan struct{}),
 	}
-	signal(s.wake)
+	if stored, found := p.Position(); !found || !stored.Covers(from) {
+		s.dirty, s.moved = true, time.Now()
+		signal(s.wake)
+	}
 	return s
 }
 

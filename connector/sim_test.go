@@ -33,6 +33,7 @@ type world struct {
 	rnd    *rand.Rand
 	faults float64 // chance of a fault at each opportunity
 	large  uint64  // id of a row that Kafka refuses; 0 for none
+	quick  bool    // everything takes a fortieth of the time
 	refuse uint64  // id of a row that can't be encoded; 0 for none
 	// attempts is Config.MaxAttempts when it is above 0.
 	attempts int
@@ -84,6 +85,9 @@ var errSim = errors.New("scripted fault")
 func (w *world) chance() bool {
 	w.mu.Lock()
 	pause := time.Duration(w.rnd.IntN(400)) * time.Millisecond
+	if w.quick {
+		pause /= 40
+	}
 	hit := w.rnd.Float64() < w.faults
 	w.mu.Unlock()
 	time.Sleep(pause)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,9 +13,17 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/config"
 )
 
+// Without GOMEMLIMIT the collector keeps to this, as far as live data allows. The
+// queues are bounded well below it; it keeps garbage from doubling what a large
+// transaction needs.
+const memoryLimit = 128 << 20
+
 // runDaemon works until ctx ends.
 func runDaemon(ctx context.Context, cfg *config.Config, stderr io.Writer) error {
 	log := newLogger(cfg.Log, stderr)
+	if _, set := os.LookupEnv("GOMEMLIMIT"); !set {
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	d, err := newDaemon(cfg, log, prometheus.NewRegistry())
 	if err != nil {
 		return err

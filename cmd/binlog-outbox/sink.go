@@ -55,9 +55,7 @@ func kafkaConfig(node *config.Config, c *config.Connector) (kafka.Config, error)
 	kc.Brokers, kc.ClientID = k.Brokers, k.ClientID
 	kc.Connector, kc.Prefix, kc.Node = c.Name, k.TransactionalIDPrefix, node.Node.ID
 	kc.Compression = k.Compression
-	if k.MaxMessageBytes > 0 {
-		kc.MaxMessageBytes = int(k.MaxMessageBytes)
-	}
+	kc.MaxMessageBytes = int(k.MaxMessageBytes)
 	kc.RequestTimeout = k.RequestTimeout
 	kc.AckTimeout = min(kc.AckTimeout, k.RequestTimeout*2/3)
 	kc.DeliveryTimeout = max(kc.DeliveryTimeout, 3*k.RequestTimeout)
