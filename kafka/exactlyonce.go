@@ -56,6 +56,7 @@ type ExactlyOnce struct {
 	tainted   bool
 	last      position.Position // committed last; its set is not kept
 	count     uint64            // transactions in last's set
+	timings   []Timing
 	// retries counts sarama's waits in transaction requests. It is zeroed right
 	// before a commit; those before it are harmless.
 	retries atomic.Int64
@@ -111,29 +112,56 @@ func (s *ExactlyOnce) drop(ctx context.Context) error {
 // position before it. The order matters: what is read before the claim may still
 // change.
 func (s *ExactlyOnce) openEpoch(ctx context.Context) (pos position.Position, found bool, err error) {
+	step := s.timer()
 	p, err := s.pub.connect(ctx, s.pub.cfg.TransactionalID(), func() { s.retries.Add(1) })
 	if err != nil {
 		return pos, false, err
 	}
 	s.p = p
+	step("connect")
 	err = p.within(ctx, func() error {
 		if err := s.ensurePositionTopic(ctx); err != nil {
 			return err
 		}
+		step("topic")
 		if err := s.claim(ctx); err != nil {
 			return err
 		}
+		step("fence")
 		s.positions = positionWriter{run: uuid.NewString(), every: s.pub.cfg.FullPositionEvery}
 		if err := s.commitOpen(ctx); err != nil {
 			return err
 		}
+		step("open_record")
 		pos, found, err = readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
 		if err != nil {
 			return classify("reading the position", err)
 		}
+		step("read_position")
 		return nil
 	})
 	return pos, found, err
+}
+
+// Timing is how long one step of Open took.
+type Timing struct {
+	Step string
+	Took time.Duration
+}
+
+// Timings returns the steps of Open in their order; of the last epoch when several
+// were needed.
+func (s *ExactlyOnce) Timings() []Timing { return s.timings }
+
+// timer begins a new list of timings and returns what notes the end of a step.
+func (s *ExactlyOnce) timer() func(step string) {
+	s.timings = s.timings[:0]
+	last := time.Now()
+	return func(step string) {
+		now := time.Now()
+		s.timings = append(s.timings, Timing{step, now.Sub(last)})
+		last = now
+	}
 }
 
 // claim sends InitProducerId between two looks at the leadership: a node that was
