@@ -76,6 +76,10 @@ type Listener struct {
 	// Proxied puts a Proxy in front, see Kafka.Proxy. The listener is advertised at
 	// the proxy's address, so clients never find a way around.
 	Proxied bool
+	// Behind, if not nil, stands between the listener and what is in front of it: it
+	// is called once for each broker with the address where that listens, and returns
+	// the one to go to in its place. What it starts there is the caller's.
+	Behind func(broker int, addr string) (string, error)
 }
 
 // Kafka is a Kafka broker. Its methods may be called from several goroutines.
@@ -86,6 +90,7 @@ type Kafka struct {
 	addr    string
 	options KafkaOptions
 	proxies map[string]*Proxy
+	fronts  map[string]string // where listeners are reached, by their names
 	quiet   *sarama.Config
 	brokers int // how many must be there for it to be ready
 }
@@ -118,6 +123,7 @@ func newBroker(ctx context.Context, dist *kafkaDist, id int, options KafkaOption
 		id:       id,
 		options:  options,
 		proxies:  map[string]*Proxy{},
+		fronts:   map[string]string{},
 	}
 	k.ready, k.onClose = k.ping, k.closeProxies
 	var err error
@@ -135,12 +141,20 @@ func newBroker(ctx context.Context, dist *kafkaDist, id int, options KafkaOption
 		if err := k.reserve(ctx, l.Name, 0); err != nil {
 			return k, err
 		}
+		at := addr(k.ports[l.Name].number)
+		if l.Behind != nil {
+			if at, err = l.Behind(id, at); err != nil {
+				return k, fmt.Errorf("standing before listener %s: %w", l.Name, err)
+			}
+		}
+		k.fronts[l.Name] = at
 		if !l.Proxied {
 			continue
 		}
-		if k.proxies[l.Name], err = StartProxy(addr(k.ports[l.Name].number)); err != nil {
+		if k.proxies[l.Name], err = StartProxy(at); err != nil {
 			return k, err
 		}
+		k.fronts[l.Name] = k.proxies[l.Name].Addr()
 	}
 	return k, nil
 }
@@ -169,8 +183,8 @@ func (k *Kafka) properties(cluster []*Kafka) string {
 		if l.Name == "CONTROLLER" {
 			continue
 		}
-		if p := k.proxies[l.Name]; p != nil {
-			at = p.Addr()
+		if front, ok := k.fronts[l.Name]; ok {
+			at = front
 		}
 		advertised = append(advertised, l.Name+"://"+at)
 	}
@@ -247,8 +261,8 @@ func (k *Kafka) NodeID() int { return k.id }
 // ListenerAddr is the host:port at which the listener of that name is advertised,
 // empty when there is none.
 func (k *Kafka) ListenerAddr(name string) string {
-	if p := k.proxies[name]; p != nil {
-		return p.Addr()
+	if front, ok := k.fronts[name]; ok {
+		return front
 	}
 	if p := k.ports[name]; p != nil {
 		return addr(p.number)

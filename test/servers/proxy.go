@@ -12,11 +12,11 @@ import (
 // network. Its methods may be called from several goroutines, at any time.
 type Proxy struct {
 	listener net.Listener
-	target   string
 	wg       sync.WaitGroup
 
 	mu      sync.Mutex
 	changed *sync.Cond // of everything below
+	target  string
 	conns   map[*proxyConn]struct{}
 	closed  bool
 	refuse  bool
@@ -50,6 +50,10 @@ func StartProxy(target string) (*Proxy, error) {
 
 // Addr is the host:port that the proxy listens on.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Target makes new connections lead to another server, as a name does that moves.
+// Open ones stay.
+func (p *Proxy) Target(addr string) { p.set(func() { p.target = addr }) }
 
 // Cut closes all connections that are open now. New ones pass.
 func (p *Proxy) Cut() {
@@ -139,7 +143,10 @@ func (p *Proxy) serve(c *proxyConn) {
 		c.close()
 		delete(p.conns, c)
 	}()
-	server, err := net.DialTimeout("tcp", p.target, 10*time.Second)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.DialTimeout("tcp", target, 10*time.Second)
 	if err != nil {
 		return
 	}

@@ -72,6 +72,16 @@ func (p *Process) Kill() error {
 	return nil
 }
 
+// Pause stops the process's clock, as SIGSTOP does: connections stay, nothing is
+// answered. Resume ends it.
+func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Terminate sends SIGTERM and waits until the process has ended, which it must do
 // with exit code 0.
 func (p *Process) Terminate(ctx context.Context) error {
@@ -152,6 +162,10 @@ func (p *Process) Admin(ctx context.Context) (string, error) {
 
 // Status is what the harness reads of GET /v1/status.
 type Status struct {
+	Node       string            `json:"node"`
+	Role       string            `json:"role"`
+	Leader     string            `json:"leader"`
+	Term       uint64            `json:"term"`
 	Connectors []ConnectorStatus `json:"connectors"`
 }
 
@@ -162,6 +176,10 @@ type ConnectorStatus struct {
 	Phase     string `json:"phase"`
 	Published uint64 `json:"published_records"`
 	Terms     uint64 `json:"terms"`
+	Position  struct {
+		GTIDSet  string `json:"gtid_set"`
+		Sequence uint64 `json:"sequence"`
+	} `json:"position"`
 	LastError *struct {
 		Code    string     `json:"code"`
 		Message string     `json:"message"`
@@ -176,25 +194,34 @@ func (p *Process) Connector(ctx context.Context) (ConnectorStatus, error) {
 	if err != nil {
 		return ConnectorStatus{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/status", nil)
+	s, err := AskStatus(ctx, address)
 	if err != nil {
 		return ConnectorStatus{}, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return ConnectorStatus{}, fmt.Errorf("asking for the status: %w", err)
-	}
-	defer resp.Body.Close()
-	var s Status
-	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
-		return ConnectorStatus{}, fmt.Errorf("reading the status: %w", err)
 	}
 	if len(s.Connectors) != 1 {
 		return ConnectorStatus{}, fmt.Errorf("status has %d connectors, want 1", len(s.Connectors))
 	}
 	return s.Connectors[0], nil
+}
+
+// AskStatus asks an admin server for the status of its node.
+func AskStatus(ctx context.Context, address string) (Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/status", nil)
+	if err != nil {
+		return Status{}, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return Status{}, fmt.Errorf("asking for the status: %w", err)
+	}
+	defer resp.Body.Close()
+	var s Status
+	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
+		return Status{}, fmt.Errorf("reading the status: %w", err)
+	}
+	return s, nil
 }
 
 // Await polls the connector's status until ok says so and returns it. The error at

@@ -302,7 +302,7 @@ func passes(err error) bool {
 	}
 	switch refused.Code {
 	case mysql.ER_LOCK_DEADLOCK, mysql.ER_LOCK_WAIT_TIMEOUT, mysql.ER_QUERY_INTERRUPTED, mysql.ER_SERVER_SHUTDOWN,
-		mysql.ER_TABLE_DEF_CHANGED, erConnectionKilled, erSessionWasKilled:
+		mysql.ER_TABLE_DEF_CHANGED, mysql.ER_OPTION_PREVENTS_STATEMENT, erConnectionKilled, erSessionWasKilled:
 		return true
 	}
 	return false
