@@ -29,6 +29,12 @@ type Process struct {
 
 // Start runs the program with args. Its log is appended to the file logPath.
 func Start(program string, args []string, logPath string) (*Process, error) {
+	return StartCommand(exec.Command(program, args...), logPath)
+}
+
+// StartCommand does the same with a command that is not started yet, for an
+// environment of its own.
+func StartCommand(cmd *exec.Cmd, logPath string) (*Process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -38,7 +44,7 @@ func Start(program string, args []string, logPath string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.Command(program, args...), logPath: logPath, logFrom: info.Size(), done: make(chan struct{})}
+	p := &Process{cmd: cmd, logPath: logPath, logFrom: info.Size(), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = sysProcAttr()
 	started := make(chan error, 1)
@@ -55,7 +61,7 @@ func Start(program string, args []string, logPath string) (*Process, error) {
 		close(p.done)
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("starting %s: %w", program, err)
+		return nil, fmt.Errorf("starting %s: %w", cmd.Path, err)
 	}
 	return p, nil
 }
