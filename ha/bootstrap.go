@@ -44,10 +44,13 @@ func (n *Node) bootstrap(ctx context.Context) {
 	const shortest, longest = 50 * time.Millisecond, 2 * time.Second
 	said := ""
 	for pause := shortest; n.raft.LastIndex() == 0; pause = min(2*pause, longest) {
-		met, err := n.meet(ctx)
-		_, listed := n.cfg.peer(n.cfg.NodeID)
+		var met map[string]hello
+		err := errExists
+		if _, listed := n.cfg.peer(n.cfg.NodeID); listed {
+			met, err = n.meet(ctx)
+		}
 		switch {
-		case errors.Is(err, errExists) || !listed:
+		case errors.Is(err, errExists):
 			if err = n.askToJoin(ctx); err == nil {
 				err = errors.New("the leader has added this node and is about to send its state")
 			}

@@ -240,10 +240,26 @@ func TestCutLeaderLosesLeadership(t *testing.T) {
 	leader, followers := leaderOf(t, nodes)
 	l := leadUntil(testContext(t), leader.Node)
 	receive(t, "f", l.began)
+	next := make(chan time.Time, 2)
+	for _, n := range followers {
+		go func() {
+			_ = n.Lead(testContext(t), func(ctx context.Context, _ uint64) error { // ends with the node
+				next <- time.Now()
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+	}
 	cut := time.Now()
 	leader.mux.close() // as if its network card died
 	if cause := receive(t, "the end", l.ended); !errors.Is(cause, ErrLeadershipLost) {
 		t.Errorf("cause %v", cause)
+	}
+	ended := time.Now()
+	both := ended.Sub(receive(t, "the next leader", next))
+	t.Logf("two led for %s, of a lease of %s", both, leader.cfg.LeaseTimeout)
+	if both > leader.cfg.LeaseTimeout+10*time.Second {
+		t.Errorf("two led for %s", both)
 	}
 	waitUntil(t, "another node leads and writes", func() bool {
 		next, _ := leaderOf(t, followers)

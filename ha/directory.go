@@ -14,6 +14,7 @@ import (
 // certificates say: from the configured peers and, for nodes that joined later,
 // from raft's configuration.
 type directory struct {
+	self   raft.Server // this node, which may not be a member yet
 	static []Peer
 	role   string                    // TLS.Role
 	raft   atomic.Pointer[raft.Raft] // nil until raft has started
@@ -43,6 +44,9 @@ func (d *directory) servers() []raft.Server {
 func (d *directory) address(id raft.ServerID) (string, bool) {
 	if p, ok := d.peer(nodeName(id)); ok {
 		return p.Addr, true
+	}
+	if id == d.self.ID {
+		return string(d.self.Address), true
 	}
 	for _, s := range d.servers() {
 		if s.ID == id {

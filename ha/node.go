@@ -82,6 +82,7 @@ func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, 
 		}
 	}()
 	n.fsm.setOrigin(n.dir.id.Cluster)
+	n.members.self = n.self()
 	if n.trans, err = n.transport(shim); err != nil {
 		return nil, err
 	}

@@ -61,7 +61,9 @@ func (n *Node) successor(ctx context.Context, cooling bool) (best raft.Server, o
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			answers = append(answers, answer{v, *h})
+			if answers = append(answers, answer{v, *h}); len(answers) == 1 {
+				time.AfterFunc(lateAnswer, cancel) // one that hangs must not hold up the others
+			}
 		})
 	}
 	wg.Wait()
@@ -170,7 +172,7 @@ func (n *Node) lookAfter(ctx context.Context, l *leadership) {
 		}
 		n.promoteReady(ctx, healthy)
 		if err := n.updateAddresses(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotLeader) {
-			n.log.Warn("the new address of a node could not be written down", "error", err)
+			n.log.Debug("the new address of a node could not be written down", "error", err)
 		}
 		select {
 		case <-tick.C:

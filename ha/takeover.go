@@ -13,12 +13,13 @@ import (
 
 // When a process is killed, its system cuts its connections at once and refuses
 // new ones, while raft notices after one to three HeartbeatTimeouts only. A
-// follower that loses its connection from the leader therefore asks the leader's
-// port, and the other voters to do the same. If a majority finds that nobody
+// follower that loses its last connection from the leader therefore asks the
+// leader's port, and the other voters to do the same. If a majority finds that nobody
 // listens there, the followers begin an election in turn, without raft's usual
 // wait. The majority is what keeps a node that alone can't reach the leader from
 // deposing it. All this is a hint: without it raft's timeouts do the same later,
-// and a wrong one costs an election.
+// and a wrong one (a leader that lives but is cut off by a firewall that refuses)
+// costs an election, with two that lead until the old one's lease is over.
 const (
 	// turn is what the second follower leaves the first to be elected: two slow
 	// disk writes.

@@ -48,7 +48,7 @@ func (n *Node) transport(shim *hclogger) (raft.Transport, error) {
 	}
 	n.mux = &mux{
 		ln: ln, creds: creds, log: n.log, cluster: n.fsm.cluster, self: n.dir.id.raftID(),
-		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{}, from: map[raft.ServerID]int{},
 	}
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:                  raftStream{n.mux, raft.ServerAddress(n.cfg.Advertise)},
@@ -67,13 +67,14 @@ type mux struct {
 	log       *slog.Logger
 	cluster   func() string
 	self      raft.ServerID
-	lost      chan raft.ServerID // who closed a raft connection to us; lossy
+	lost      chan raft.ServerID // who has closed its last raft connection to us; lossy
 	raftConns chan net.Conn
 	done      chan struct{}
 
 	mu     sync.Mutex
 	closed bool
 	conns  map[net.Conn]struct{}
+	from   map[raft.ServerID]int // open raft connections that a node has to us
 }
 
 // serve accepts connections until ctx ends or the mux is closed, and returns
@@ -134,16 +135,35 @@ func (m *mux) welcome(ctx context.Context, raw net.Conn, handle func(context.Con
 		m.drop(raw)
 		return
 	}
-	tracked := trackedConn{Conn: conn, raw: raw, m: m, from: h.source}
+	tracked := &trackedConn{Conn: conn, raw: raw, m: m}
 	if h.kind == kindRequest {
 		handle(ctx, tracked)
 		m.drop(raw)
 		return
 	}
+	tracked.from = h.source
+	m.mu.Lock()
+	m.from[h.source]++
+	m.mu.Unlock()
 	select {
 	case m.raftConns <- tracked: // raft closes it
 	case <-m.done:
 		m.drop(raw)
+	}
+}
+
+// leave forgets a raft connection that a node had to us, and tells when it was
+// the last: of a process that is gone, none is left.
+func (m *mux) leave(id raft.ServerID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.from[id]--; m.from[id] > 0 || m.closed {
+		return
+	}
+	delete(m.from, id)
+	select {
+	case m.lost <- id:
+	default: // one notice is enough
 	}
 }
 
@@ -240,7 +260,7 @@ func (m *mux) dial(ctx context.Context, addr string, kind byte) (net.Conn, error
 		m.drop(raw)
 		return nil, fmt.Errorf("dialing peer %s: %w", addr, err)
 	}
-	return trackedConn{Conn: conn, raw: raw, m: m}, nil
+	return &trackedConn{Conn: conn, raw: raw, m: m}, nil
 }
 
 // probe connects and says nothing.
@@ -272,19 +292,18 @@ type trackedConn struct {
 	net.Conn
 	raw  net.Conn
 	m    *mux
-	from raft.ServerID // of a connection that was accepted
+	from raft.ServerID // of a raft connection that was accepted
+	once sync.Once
 }
 
-// Close also tells that a peer is gone, maybe: raft closes what it accepted when
-// the other side has.
-func (c trackedConn) Close() error {
-	c.m.drop(c.raw)
-	if c.from != "" {
-		select {
-		case c.m.lost <- c.from:
-		default: // one notice is enough
+// Close implements net.Conn. Raft closes what it accepted when the other side has.
+func (c *trackedConn) Close() error {
+	c.once.Do(func() {
+		c.m.drop(c.raw)
+		if c.from != "" {
+			c.m.leave(c.from)
 		}
-	}
+	})
 	return nil
 }
 
