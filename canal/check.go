@@ -4,28 +4,53 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
+
+// plan is how to go on from a position on a certain server.
+type plan struct {
+	// from is what to ask the server for: the position itself but for what origins
+	// that do not count have.
+	from position.Position
+	// lost are transactions that the server lacks and that are to be accepted.
+	lost *position.Set
+	// proof is the transaction to compare first; nil when there is none to.
+	proof *proof
+	// without is from without that transaction.
+	without position.Position
+}
 
 // check makes sure that the server goes on where the position ends: nothing that
 // we have is missing there, and nothing that we need is gone. The server's own
 // checks are weaker: it lets a reader skip transactions that got a number the
 // reader already knows.
-func check(s *session, server *Server, cfg Config, from position.Position) error {
+func check(s *session, server *Server, cfg Config, from position.Position) (plan, error) {
+	p := plan{from: from}
 	switch {
 	case server.LogBin == "OFF":
-		return errNoBinlog()
+		return p, errNoBinlog()
 	case cfg.Flavor != "" && cfg.Flavor != server.Flavor:
-		return newError(BadConfig, nil, "the configuration says %s, the server at %s is %s (%s)", cfg.Flavor, cfg.address(), server.Flavor, server.Version)
+		return p, newError(BadConfig, nil, "the configuration says %s, the server at %s is %s (%s)", cfg.Flavor, cfg.address(), server.Flavor, server.Version)
 	case from.Flavor != "" && from.Flavor != server.Flavor,
 		from.HasGTID() && from.Set.Flavor() != server.Flavor:
-		return newError(WrongHistory, nil, "the position is of a %s server, %s is %s", cmpFlavor(from), cfg.address(), server.Flavor)
+		return p, newError(WrongHistory, nil, "the position is of a %s server, %s is %s", cmpFlavor(from), cfg.address(), server.Flavor)
 	case !from.HasGTID():
-		return checkFile(s, server, from)
-	case server.Flavor == position.MariaDB:
-		return checkMariaDB(s, server, from)
+		return p, checkFile(s, server, from)
+	case server.Flavor == position.MariaDB && cfg.Origins != nil:
+		return p, newError(BadConfig, nil, "transactions can be chosen by their origin on MySQL only: MariaDB's GTIDs do not say which server UUID they come from")
 	}
-	return checkGTID(server, from)
+	var err error
+	if server.Flavor == position.MariaDB {
+		err = checkMariaDB(s, server, from)
+	} else {
+		p.from, p.lost, err = checkGTID(s, server, cfg, from)
+	}
+	if err == nil {
+		p.prove(server, cfg, from)
+	}
+	return p, err
 }
 
 func cmpFlavor(p position.Position) position.Flavor {
@@ -35,25 +60,115 @@ func cmpFlavor(p position.Position) position.Flavor {
 	return p.Flavor
 }
 
-func checkGTID(server *Server, from position.Position) error {
+func checkGTID(s *session, server *Server, cfg Config, from position.Position) (ask position.Position, lost *position.Set, err error) {
 	if server.GTIDMode != "ON" { // the server refuses to position by GTID in any other mode
-		return newError(WrongMode, nil, "the position is a GTID set but the server has gtid_mode=%s; set gtid_mode=ON, or start again from a file and position", server.GTIDMode)
+		return from, nil, newError(WrongMode, nil, "the position is a GTID set but the server has gtid_mode=%s; set gtid_mode=ON, or start again from a file and position", server.GTIDMode)
 	}
-	if err := behind(server, from); err != nil {
-		return err
+	ours := from.Set.Clone()
+	if from.Partial != nil {
+		ours.Add(from.Partial.GTID) // its first rows are published
 	}
-	return purged(server.Purged, from)
+	if cfg.Origins != nil {
+		ours = ours.Of(cfg.counts)
+		// Of the others the server need send nothing, and it must not miss any.
+		ask = from
+		ask.Set = from.Set.Of(cfg.counts)
+		ask.Set.AddSet(server.Executed.Of(func(id uuid.UUID) bool { return !cfg.counts(id) }))
+	} else {
+		ask = from
+	}
+	if lost, err = missing(s, server, cfg, ours); err != nil {
+		return ask, nil, err
+	}
+	if err := returned(server, cfg, from); err != nil {
+		return ask, nil, err
+	}
+	if server.Purged == nil {
+		return ask, lost, nil
+	}
+	return ask, lost, purged(server.Purged.Of(cfg.counts), from)
 }
 
-func behind(server *Server, from position.Position) error {
-	lacks := from.Set.Subtract(server.Executed)
-	if lacks.IsEmpty() {
-		return nil
+// missing looks for published transactions that the server lacks. Those of the
+// server's own it has lost itself: it is going to give their numbers to others.
+// Those of other servers have been lost with their server, or are yet to come.
+func missing(s *session, server *Server, cfg Config, ours *position.Set) (lost *position.Set, err error) {
+	lacks := ours.Subtract(server.Executed)
+	if !lacks.Of(server.isOwn).IsEmpty() {
+		return nil, behind(lacks)
 	}
+	if cfg.Accepted != nil {
+		lacks = lacks.Subtract(cfg.Accepted)
+	}
+	if lacks.IsEmpty() {
+		return nil, nil
+	}
+	if why := s.lagging(server, lacks); why != "" {
+		e := newError(Lagging, nil, "the server has not applied all that was already published: %s is missing; %s", lacks, why)
+		e.Difference = lacks.String()
+		return nil, e
+	}
+	if cfg.OnPhantoms == nil {
+		e := newError(Phantoms, nil, "the server lacks transactions of other servers that were already published: %s; the primary that had them is gone and no other server got them. "+
+			"Bring them to this server, or accept that their events have no rows (source.phantoms=accept)", lacks)
+		e.Difference = lacks.String()
+		return nil, e
+	}
+	return lacks, nil
+}
+
+func (s *Server) isOwn(origin uuid.UUID) bool { return strings.EqualFold(origin.String(), s.UUID) }
+
+func behind(lacks *position.Set) error {
 	e := newError(Behind, nil, "the server lacks transactions that were already published: %s; it has lost them (failover, restore or reset) "+
 		"and will give their numbers to others, so going on would skip those", lacks)
 	e.Difference = lacks.String()
 	return e
+}
+
+// returned looks for accepted phantoms that the server has after all. Either the
+// failed primary is back and has given their numbers to others, which a reader
+// that knows these numbers would never get, or its last transactions were brought
+// over.
+func returned(server *Server, cfg Config, from position.Position) error {
+	if cfg.Accepted == nil {
+		return nil
+	}
+	back := cfg.Accepted.Intersect(from.Set).Intersect(server.Executed)
+	if back.IsEmpty() {
+		return nil
+	}
+	e := newError(Diverged, nil, "the server now has transactions %s, which were accepted as lost: either their numbers were given to others, whose rows are not published then, "+
+		"or they were brought back; set a position with them if they are the same, without them if they are others", back)
+	e.Difference = back.String()
+	return e
+}
+
+// lagging says why transactions of other servers may still come, empty when
+// nothing speaks for it.
+func (s *session) lagging(server *Server, lacks *position.Set) string {
+	if server.ReadOnly != "" {
+		return "it is a replica (" + server.ReadOnly + "=ON) and may get them yet"
+	}
+	statement := "SHOW REPLICA STATUS"
+	if olderThan(server.Version, 8, 1) { // 8.0.22 has both, before it had the old one only
+		statement = "SHOW SLAVE STATUS"
+	}
+	r, err := s.conn.Execute(statement)
+	if err != nil || r.Resultset == nil {
+		return "" // no right to see it, or no replica
+	}
+	for i := range r.RowNumber() {
+		set, err := r.GetStringByName(i, "Retrieved_Gtid_Set")
+		if err != nil {
+			continue
+		}
+		got, err := position.ParseSet(position.MySQL, strings.Clone(set))
+		if err == nil && !lacks.Intersect(got).IsEmpty() {
+			return "it has received some of it and has not applied it yet"
+		}
+	}
+	return ""
 }
 
 func purged(gone *position.Set, from position.Position) error {
@@ -70,8 +185,8 @@ func purged(gone *position.Set, from position.Position) error {
 }
 
 func checkMariaDB(s *session, server *Server, from position.Position) error {
-	if err := behind(server, from); err != nil {
-		return err
+	if lacks := from.Set.Subtract(server.Executed); !lacks.IsEmpty() {
+		return behind(lacks)
 	}
 	logs, err := s.binlogs()
 	if err != nil || len(logs) == 0 {

@@ -16,6 +16,7 @@ const (
 	erSlaveSameID        = 4052 // MariaDB
 	erMariaGTIDNotFound  = 1955 // MariaDB: ER_GTID_POSITION_NOT_FOUND_IN_BINLOG2
 	erMariaGTIDNotFound1 = 1945 // MariaDB: ER_GTID_POSITION_NOT_FOUND_IN_BINLOG
+	erMariaGTIDHole      = 1951 // MariaDB: ER_GTID_START_FROM_BINLOG_HOLE
 )
 
 // fatalReads maps what the server says with error 1236, its one number for
@@ -33,6 +34,7 @@ var fatalReads = []struct {
 	{"could not find gtid state requested", Purged},
 	{"more gtids than the", Behind},
 	{"which is not in the master's binlog", Behind},
+	{"is missing the gtid", Behind},
 	{"impossible position", Behind},
 	{"anonymous transaction", AnonymousTransaction},
 	{"gtid_mode = ", WrongMode},
@@ -66,7 +68,7 @@ func kindOf(e *mysql.MyError) Kind {
 		return AccessDenied
 	case erSlaveSameID:
 		return DuplicateServerID
-	case erMariaGTIDNotFound, erMariaGTIDNotFound1:
+	case erMariaGTIDNotFound, erMariaGTIDNotFound1, erMariaGTIDHole:
 		return Behind
 	case mysql.ER_SERVER_SHUTDOWN, mysql.ER_NORMAL_SHUTDOWN, mysql.ER_ABORTING_CONNECTION, mysql.ER_NEW_ABORTING_CONNECTION,
 		mysql.ER_QUERY_INTERRUPTED, erInactivity, erConnectionKilled,

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
@@ -34,6 +36,20 @@ type Config struct {
 	User     string
 	Password string
 	TLS      *tls.Config // nil means no TLS
+	// Others are more addresses (host:port) of the same source: the members of its
+	// replication group. A host name that stands for several addresses counts as
+	// several hosts too. Which of them is read from is decided at each opening; a
+	// position by file is refused then, since it is good for one server only.
+	Others []string
+	// Prefer is the address to take if several would do: Status.Address of the
+	// stream before.
+	Prefer string
+	// PrimaryOnly refuses servers that are read-only when there are several hosts.
+	// Without it one that takes writes is preferred.
+	PrimaryOnly bool
+	// RoleCheck is how often, with several hosts, the server that is read from is
+	// asked whether it still takes writes; default 3 s, negative never.
+	RoleCheck time.Duration
 
 	// ServerID identifies this reader among all replicas of the source; it must
 	// differ from each of them.
@@ -45,6 +61,21 @@ type Config struct {
 	// Needed returns the indexes of the columns that a row image of this table
 	// must hold. It is called once for each shape. Nil means all columns.
 	Needed func(*schema.Table) []int
+
+	// Origins tells the server UUIDs whose transactions count; nil means all. Rows of
+	// other origins are not handed on, and whether the server has purged or lacks
+	// their transactions does not matter. It must be pure. MySQL only.
+	Origins func(source uuid.UUID) bool
+	// OnPhantoms is called when the server lacks transactions of other servers that
+	// the position has: a failed primary's last ones that no other server got. Nil
+	// refuses to go on with Phantoms. Its error ends the opening. What it accepts is
+	// to be in Accepted at later openings. server is the one that lacks them (its
+	// server_uuid). MySQL only.
+	OnPhantoms func(ctx context.Context, lost *position.Set, server string) error
+	// Accepted are the phantoms accepted at earlier openings; nil means none.
+	Accepted *position.Set
+	// Progress is told what an opening is at; nil means nobody.
+	Progress func(step string)
 
 	// Heartbeat is the period at which an idle server is asked to send a sign of
 	// life; default 10 s. After 2.5 periods of silence the connection is given up.
@@ -75,6 +106,8 @@ type Config struct {
 
 	// Dialer makes all connections; nil means net.Dialer.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	// Lookup resolves host names; nil means net.DefaultResolver.
+	Lookup func(ctx context.Context, host string) ([]string, error)
 	// Logger gets state changes and warnings; nil means none. Payloads,
 	// statements and passwords are never logged.
 	Logger *slog.Logger
@@ -85,6 +118,7 @@ type Config struct {
 const (
 	defaultHeartbeat       = 10 * time.Second
 	defaultConnectTimeout  = 10 * time.Second
+	defaultRoleCheck       = 3 * time.Second
 	defaultQueueBytes      = 8 << 20
 	defaultSpoolThreshold  = 64 << 20
 	defaultPartRows        = 50_000
@@ -97,6 +131,7 @@ func (c Config) withDefaults() Config {
 	c.Port = cmp.Or(c.Port, 3306)
 	c.Heartbeat = cmp.Or(c.Heartbeat, defaultHeartbeat)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnectTimeout)
+	c.RoleCheck = cmp.Or(c.RoleCheck, defaultRoleCheck)
 	c.QueueBytes = cmp.Or(c.QueueBytes, defaultQueueBytes)
 	c.SpoolThreshold = cmp.Or(c.SpoolThreshold, int64(defaultSpoolThreshold))
 	c.SpoolDir = cmp.Or(c.SpoolDir, fmt.Sprintf("%s/binlog-outbox-spool-%d", os.TempDir(), c.ServerID))
@@ -105,6 +140,9 @@ func (c Config) withDefaults() Config {
 	c.MaxUncompressed = cmp.Or(c.MaxUncompressed, int64(defaultMaxUncompressed))
 	if c.Dialer == nil {
 		c.Dialer = (&net.Dialer{}).DialContext
+	}
+	if c.Lookup == nil {
+		c.Lookup = net.DefaultResolver.LookupHost
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -122,6 +160,11 @@ func (c Config) validate() error {
 	}
 	bad(c.Host == "", "no host")
 	bad(c.Port < 1 || c.Port > 65535, "the port must be 1 to 65535")
+	for _, other := range c.Others {
+		_, port, err := net.SplitHostPort(other)
+		n, e := strconv.Atoi(port)
+		bad(err != nil || e != nil || n < 1 || n > 65535, "an address must be host:port")
+	}
 	bad(c.ServerID == 0, "server id 0 is not allowed")
 	bad(c.Tables.Match == nil, "no outbox tables")
 	bad(c.Flavor != "" && c.Flavor != position.MySQL && c.Flavor != position.MariaDB, "the flavor must be mysql or mariadb")
@@ -135,6 +178,15 @@ func (c Config) validate() error {
 func (c Config) readTimeout() time.Duration { return c.Heartbeat * 5 / 2 }
 
 func (c Config) address() string { return net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) }
+
+func (c Config) progress(step string) {
+	if c.Progress != nil {
+		c.Progress(step)
+	}
+}
+
+// counts reports whether transactions of this origin count.
+func (c Config) counts(origin uuid.UUID) bool { return c.Origins == nil || c.Origins(origin) }
 
 // tls returns the TLS settings with the server's name filled in.
 func (c Config) tls() *tls.Config {

@@ -66,6 +66,13 @@ func (d *dialer) close() {
 	clear(d.conns)
 }
 
+// reopen lets new connections be made again.
+func (d *dialer) reopen() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = false
+}
+
 // setReadTimeout changes the read timeout of all connections, from their next read on.
 func (d *dialer) setReadTimeout(timeout time.Duration) {
 	d.mu.Lock()

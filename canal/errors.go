@@ -70,6 +70,20 @@ const (
 	// ServerFailed is returned for errors of the server that have no kind of
 	// their own (retry).
 	ServerFailed
+	// Diverged is returned when the server has another transaction under a number
+	// that was already published: it lost transactions and gave their numbers to
+	// others.
+	Diverged
+	// Phantoms is returned when the server lacks published transactions of other
+	// servers: a failed primary's last ones, which no other server got.
+	Phantoms
+	// Lagging is returned when a replica has not yet applied what was published (retry).
+	Lagging
+	// NoPrimary is returned when none of several hosts takes writes (retry).
+	NoPrimary
+	// Demoted is returned when the server no longer takes writes and another one of
+	// the hosts does (retry).
+	Demoted
 )
 
 var kinds = [...]struct {
@@ -97,6 +111,11 @@ var kinds = [...]struct {
 	SpoolFailed:          {"spool_failed", true},
 	BadConfig:            {"bad_config", false},
 	ServerFailed:         {"server_failed", true},
+	Diverged:             {"source_diverged", false},
+	Phantoms:             {"phantoms", false},
+	Lagging:              {"lagging", true},
+	NoPrimary:            {"no_primary", true},
+	Demoted:              {"demoted", true},
 }
 
 // String returns a stable lower-case word, fit for metrics and APIs.
@@ -121,8 +140,8 @@ type Error struct {
 	Pos  uint64
 	// Table names the outbox table concerned ("database.table"), if one is.
 	Table string
-	// Difference is the exact GTID set (or file) that is missing, for Purged and
-	// Behind.
+	// Difference is the exact GTID set (or file) that is missing, for Purged,
+	// Behind, Phantoms and Lagging, or that is another one, for Diverged.
 	Difference string
 
 	msg string

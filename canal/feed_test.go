@@ -126,7 +126,7 @@ func (f *feed) fails(kind canal.Kind, g position.GTID, words ...string) {
 	wantError(f.t, f.err, kind, g, words...)
 }
 
-func wantError(t *testing.T, err error, kind canal.Kind, g position.GTID, words ...string) {
+func wantError(t *testing.T, err error, kind canal.Kind, g position.GTID, words ...string) *canal.Error {
 	t.Helper()
 	var e *canal.Error
 	if !errors.As(err, &e) {
@@ -146,6 +146,7 @@ func wantError(t *testing.T, err error, kind canal.Kind, g position.GTID, words 
 			t.Errorf("error text lacks %q: %v", w, err)
 		}
 	}
+	return e
 }
 
 func mysqlLog() *canaltest.Binlog { return canaltest.NewBinlog(position.MySQL, "binlog.000001", 4) }

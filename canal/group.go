@@ -22,6 +22,7 @@ type group struct {
 	known bool
 	open  bool
 	gtid  gtidEvent
+	pass  passing
 	// fault is what makes the transaction unreadable, should it commit.
 	fault      error
 	savepoints []savepoint
@@ -56,11 +57,34 @@ func (w *walker) begin(h header, e gtidEvent, err error) error {
 		return w.anonymous()
 	}
 	w.group.known, w.group.gtid = true, e
+	if err := w.admit(h, e); err != nil {
+		return err
+	}
 	// MariaDB's GTID event is the BEGIN, except before single statements.
 	w.group.open = h.kind == replication.MARIADB_GTID_EVENT && e.flags&mariaStandalone == 0
-	if limit := w.limits.spool; e.length > uint64(limit) {
+	if limit := w.limits.spool; e.length > uint64(limit) && w.group.pass == handOn {
 		// The server announces more than fits: most of it goes to disk anyway.
 		w.hold.limit = min(limit, 1<<20)
+	}
+	return nil
+}
+
+// admit decides whether a transaction is handed on, passed over or dropped.
+func (w *walker) admit(h header, e gtidEvent) error {
+	switch {
+	case w.proof != nil:
+		return w.prove(h, e)
+	case w.partial != nil && e.gtid == w.partial.GTID && !e.gtid.IsZero():
+		if err := w.resumed(e); err != nil {
+			return err
+		}
+	}
+	if e.gtid.SID != w.origins.last {
+		w.origin(e.gtid)
+	}
+	if w.origins.lastOut {
+		w.group.pass = passOver
+		w.stats.filtered.Add(1)
 	}
 	return nil
 }
@@ -157,7 +181,7 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 // Such rows can't be had; whether it matters is decided at the commit.
 func (w *walker) statementFormat(s *schema.Statement) {
 	name, touched := w.tables.touchesOutbox(s)
-	if !touched || w.group.fault != nil {
+	if !touched || w.group.fault != nil || w.group.pass != handOn {
 		return
 	}
 	e := newError(StatementFormat, nil, "%s was written in statement format, so the binlog holds no rows to publish: "+
@@ -234,7 +258,9 @@ func (w *walker) xaPrepare(h header, body []byte) error {
 
 // rollback ends a group whose changes are undone. Its GTID is used up all the same.
 func (w *walker) rollback(h header) error {
-	w.stats.rolledBack.Add(1)
+	if w.group.pass != drop {
+		w.stats.rolledBack.Add(1)
+	}
 	w.group.fault, w.group.updates, w.group.deletes = nil, 0, 0
 	if err := w.hold.reset(w.limits.spool); err != nil {
 		return w.fail(SpoolFailed, err, "dropping the rows of a rolled back transaction")
@@ -249,7 +275,9 @@ func (w *walker) dropUnfinished(why string) {
 		return
 	}
 	w.log.Warn("dropping a transaction that the binlog does not end", slog.String("gtid", w.group.gtid.gtid.String()), slog.String("reason", why))
-	w.stats.rolledBack.Add(1)
+	if w.group.pass != drop {
+		w.stats.rolledBack.Add(1)
+	}
 	if err := w.hold.reset(w.limits.spool); err != nil {
 		w.log.Warn("removing a spool file", slog.Any("error", err))
 	}
@@ -274,10 +302,13 @@ func (w *walker) commit(h header) error {
 
 // finish hands on the group with what is held of it, and makes room for the next.
 func (w *walker) finish(h header) error {
-	mark := w.mark(h)
 	if w.skipTo > 0 {
 		return w.skip()
 	}
+	if w.group.pass == drop {
+		return w.dropped(h)
+	}
+	mark := w.mark(h)
 	if w.hold.empty() {
 		if err := w.emit(Transaction{Mark: mark, Final: true}); err != nil {
 			return err
@@ -291,6 +322,18 @@ func (w *walker) finish(h header) error {
 		}
 	}
 	w.stats.committed(h, mark, w.group.updates, w.group.deletes)
+	w.clearGroup()
+	return nil
+}
+
+// dropped ends a group that is known already.
+func (w *walker) dropped(h header) error {
+	awaited := w.proof != nil && w.proof.gtid == w.group.gtid.gtid
+	if awaited {
+		if err := w.proveEnd(h); err != nil {
+			return err
+		}
+	}
 	w.clearGroup()
 	return nil
 }

@@ -21,6 +21,10 @@ type Metrics struct {
 	stream *Stream // open now
 	past   Status  // sums of the streams before
 	used   bool    // this node reads, or tries to
+	server string  // that was read last
+
+	changes atomic.Uint64
+	lost    atomic.Uint64
 
 	disconnects [len(kinds)]atomic.Uint64
 }
@@ -44,6 +48,10 @@ var (
 	descDisconnects = desc("disconnects_total", "Binlog connections that ended or could not be opened, by reason.", "reason")
 	descFile        = desc("binlog_file_number", "The number of the binlog file being read.")
 	descPos         = desc("binlog_position_bytes", "The offset in the binlog file after the last transaction read.")
+	descChanges     = desc("server_changes_total", "Times that the source was another server than before.")
+	descPhantoms    = desc("phantom_transactions_total", "Published transactions that a failed primary took with it, accepted as lost.")
+	descUnknown     = desc("unknown_origin_total", "Servers whose transactions came and had not been seen before.")
+	descFiltered    = desc("filtered_transactions_total", "Transactions passed over because their origin does not count.")
 	descGTID        = desc("gtid_enabled", "1 when the source has GTIDs on, else 0.")
 )
 
@@ -62,6 +70,7 @@ func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descConnected, descLag, descLastEvent, descHeard, descEvents, descCommitted, descRolledBack,
 		descReceived, descDisconnects, descFile, descPos, descGTID,
+		descChanges, descPhantoms, descUnknown, descFiltered,
 	} {
 		c <- d
 	}
@@ -79,6 +88,8 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 			c <- prometheus.MustNewConstMetric(descDisconnects, prometheus.CounterValue, float64(n), Kind(k).String())
 		}
 	}
+	c <- prometheus.MustNewConstMetric(descChanges, prometheus.CounterValue, float64(m.changes.Load()))
+	c <- prometheus.MustNewConstMetric(descPhantoms, prometheus.CounterValue, float64(m.lost.Load()))
 	sum := m.past
 	if m.stream == nil {
 		collectCounters(c, &sum)
@@ -101,6 +112,8 @@ func collectCounters(c chan<- prometheus.Metric, s *Status) {
 	count(descCommitted, s.Transactions)
 	count(descRolledBack, s.RolledBack)
 	count(descReceived, s.ReceivedBytes)
+	count(descUnknown, s.UnknownOrigins)
+	count(descFiltered, s.Filtered)
 }
 
 func collectGauges(c chan<- prometheus.Metric, s *Status) {
@@ -145,6 +158,8 @@ func (s *Status) add(o *Status) {
 	s.Transactions += o.Transactions
 	s.RolledBack += o.RolledBack
 	s.ReceivedBytes += o.ReceivedBytes
+	s.UnknownOrigins += o.UnknownOrigins
+	s.Filtered += o.Filtered
 }
 
 func (m *Metrics) attach(s *Stream) {
@@ -179,4 +194,27 @@ func (m *Metrics) failed(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used = true
+}
+
+// serving notes the server that is read now, and returns the one before.
+func (m *Metrics) serving(server string) (previous string) {
+	if m == nil {
+		return ""
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	previous, m.server = m.server, server
+	return previous
+}
+
+func (m *Metrics) changed() {
+	if m != nil {
+		m.changes.Add(1)
+	}
+}
+
+func (m *Metrics) phantoms(n uint64) {
+	if m != nil {
+		m.lost.Add(n)
+	}
 }

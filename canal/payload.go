@@ -71,7 +71,14 @@ func parsePayload(body []byte) (payloadHead, error) {
 }
 
 // compressed walks the events of a compressed transaction as they are inflated.
-func (w *walker) compressed(body []byte) error {
+func (w *walker) compressed(h header, body []byte) error {
+	if w.group.pass != handOn {
+		return w.finish(h) // it is the whole transaction
+	}
+	return w.inflate(body)
+}
+
+func (w *walker) inflate(body []byte) error {
 	h, err := parsePayload(body)
 	if err != nil {
 		return w.fail(Undecodable, err, "reading a compressed transaction")

@@ -40,6 +40,9 @@ type Server struct {
 	// SyncBinlog and FlushLog are sync_binlog and innodb_flush_log_at_trx_commit:
 	// other than 1, a crash of the server's host may lose what was published.
 	SyncBinlog, FlushLog string
+	// ReadOnly names the setting that keeps the server from taking writes
+	// ("super_read_only", "read_only"), as on a replica; empty on a primary.
+	ReadOnly string
 	// Retention is how long the server keeps binlogs; 0 means for ever or unknown.
 	Retention time.Duration
 }
@@ -54,28 +57,36 @@ type Binlog struct {
 // another one.
 func (s *Server) identity() string { return fmt.Sprintf("%s/%d/%s", s.UUID, s.ServerID, s.Version) }
 
+// name is what is shown of a server: server_uuid, and on MariaDB server_id.
+func (s *Server) name() string {
+	if s.UUID == "" {
+		return "server_id " + strconv.FormatUint(uint64(s.ServerID), 10)
+	}
+	return s.UUID
+}
+
 // Inspect connects and asks the server about itself. It needs no right beyond
 // connecting, except for Server.Purged of MariaDB.
 func Inspect(ctx context.Context, cfg Config) (*Server, error) {
-	s, err := withSession(ctx, cfg, func(s *session) (*Server, error) { return s.inspect() })
+	s, err := onHost(ctx, cfg, func(s *session) (*Server, error) { return s.inspect() })
 	return s, err
 }
 
 // Binlogs lists the server's binlog files, oldest first. It needs REPLICATION
 // CLIENT (BINLOG MONITOR on MariaDB).
 func Binlogs(ctx context.Context, cfg Config) ([]Binlog, error) {
-	return withSession(ctx, cfg, func(s *session) ([]Binlog, error) { return s.binlogs() })
+	return onHost(ctx, cfg, func(s *session) ([]Binlog, error) { return s.binlogs() })
 }
 
 // Columns reads the columns of one table, none when it is not there or not visible.
 func Columns(ctx context.Context, cfg Config, name schema.Name) ([]schema.ColumnInfo, error) {
-	return withSession(ctx, cfg, func(s *session) ([]schema.ColumnInfo, error) { return s.columns(name) })
+	return onHost(ctx, cfg, func(s *session) ([]schema.ColumnInfo, error) { return s.columns(name) })
 }
 
 // CurrentPosition is "now": everything that the server has committed is before it.
 // With GTIDs on it is a GTID set, else a file and offset.
 func CurrentPosition(ctx context.Context, cfg Config) (position.Position, error) {
-	return withSession(ctx, cfg, func(s *session) (position.Position, error) {
+	return onHost(ctx, cfg, func(s *session) (position.Position, error) {
 		server, err := s.inspect()
 		if err != nil {
 			return position.Position{}, err
@@ -98,13 +109,13 @@ func CurrentPosition(ctx context.Context, cfg Config) (position.Position, error)
 				return p, newError(ServerFailed, err, "reading the binlog status")
 			}
 		}
-		return p, nil
+		return p, cfg.movable(p)
 	})
 }
 
 // EarliestPosition is the beginning of the oldest binlog that the server still has.
 func EarliestPosition(ctx context.Context, cfg Config) (position.Position, error) {
-	return withSession(ctx, cfg, func(s *session) (position.Position, error) {
+	return onHost(ctx, cfg, func(s *session) (position.Position, error) {
 		server, err := s.inspect()
 		if err != nil {
 			return position.Position{}, err
@@ -123,8 +134,19 @@ func EarliestPosition(ctx context.Context, cfg Config) (position.Position, error
 		case server.GTIDMode == "ON":
 			p.Set = server.Purged
 		}
-		return p, err
+		if err != nil {
+			return p, err
+		}
+		return p, cfg.movable(p)
 	})
+}
+
+// movable refuses a position by file when there are several hosts.
+func (c Config) movable(p position.Position) error {
+	if len(c.Others) == 0 || p.HasGTID() {
+		return nil
+	}
+	return newError(WrongMode, nil, "there are several hosts, and the position is a binlog file and offset, which are one server's own; set gtid_mode=ON there, or name one host")
 }
 
 func errNoBinlog() error {
@@ -137,9 +159,19 @@ type session struct {
 	maria bool
 }
 
+// onHost is withSession on that one of several hosts that would be read from.
+func onHost[T any](ctx context.Context, cfg Config, f func(*session) (T, error)) (T, error) {
+	cfg = cfg.withDefaults()
+	host, err := choose(ctx, cfg, nil)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return withSession(ctx, cfg.at(host), f)
+}
+
 // withSession runs f on a connection of its own, which is cut when ctx ends.
 func withSession[T any](ctx context.Context, cfg Config, f func(*session) (T, error)) (T, error) {
-	cfg = cfg.withDefaults()
 	d := newDialer(cfg.Dialer)
 	defer d.close()
 	defer context.AfterFunc(ctx, d.close)()
@@ -226,7 +258,7 @@ func (s *session) inspect() (*Server, error) {
 	// Not SELECT @@x: which of them exist depends on the version.
 	r, err := s.query("its settings", "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_id', 'server_uuid', 'gtid_mode', 'log_bin', "+
 		"'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_row_value_options', "+
-		"'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', 'expire_logs_days')")
+		"'read_only', 'super_read_only', 'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', 'expire_logs_days')")
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +286,14 @@ func (s *session) inspect() (*Server, error) {
 			out.RowMetadata = v
 		case "binlog_row_value_options":
 			out.RowValueOption = v
+		case "super_read_only":
+			if isOn(v) {
+				out.ReadOnly = "super_read_only"
+			}
+		case "read_only":
+			if isOn(v) && out.ReadOnly == "" {
+				out.ReadOnly = "read_only"
+			}
 		case "sync_binlog":
 			out.SyncBinlog = v
 		case "innodb_flush_log_at_trx_commit":
@@ -266,6 +306,9 @@ func (s *session) inspect() (*Server, error) {
 	}
 	return out, s.sets(out)
 }
+
+// isOn takes MariaDB's stages of read_only for ON, too.
+func isOn(v string) bool { return v != "" && v != "0" && !strings.EqualFold(v, "OFF") }
 
 // seconds reads a number of units, which may have decimals on MariaDB.
 func seconds(v string, unit float64) time.Duration {

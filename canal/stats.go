@@ -13,9 +13,12 @@ type stats struct {
 	deletes      atomic.Uint64 // events
 	transactions atomic.Uint64
 	rolledBack   atomic.Uint64
-	lastEvent    atomic.Int64 // source's clock, seconds
-	lag          atomic.Int64 // nanoseconds between the last commit there and its arrival here
-	arrived      func() int64 // when bytes last came, Unix nanoseconds; nil for never
+	filtered     atomic.Uint64 // transactions of origins that do not count
+	unknown      atomic.Uint64 // origins not seen before
+	first        atomic.Int64  // when the stream was ready, Unix nanoseconds
+	lastEvent    atomic.Int64  // source's clock, seconds
+	lag          atomic.Int64  // nanoseconds between the last commit there and its arrival here
+	arrived      func() int64  // when bytes last came, Unix nanoseconds; nil for never
 }
 
 func (s *stats) committed(h header, m position.Mark, updates, deletes uint64) {

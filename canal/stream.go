@@ -3,8 +3,10 @@ package canal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/client"
@@ -27,10 +29,17 @@ type Stream struct {
 	metrics *Metrics
 	log     *slog.Logger
 
-	syncer *replication.BinlogSyncer
-	ended  chan struct{} // closed when the reading has ended
-	close  sync.Once
-	since  time.Time
+	// What the opening found: where it connected, whether there are other hosts, the
+	// server that the position is from if that is another, and what it lacks.
+	at       endpoint
+	several  bool
+	previous string
+	lost     *position.Set
+
+	ended chan struct{} // closed when the reading has ended
+	close sync.Once
+	since time.Time
+	why   atomic.Pointer[Error] // the reason for which we ended it
 }
 
 // Open connects, checks that the server goes on where the position ends, and
@@ -64,29 +73,142 @@ func Open(ctx context.Context, cfg Config, from position.Position) (*Stream, err
 		return nil, context.Cause(ctx)
 	}
 	s.metrics.attach(s)
-	s.log.Info("reading the binlog", slog.String("server", cfg.address()), slog.String("version", s.server.Version),
+	s.cameFrom(from)
+	s.log.Info("reading the binlog", slog.String("server", s.at.String()), slog.String("version", s.server.Version),
 		slog.String("server_uuid", s.server.UUID), slog.String("from", from.String()))
 	return s, nil
 }
 
+// cameFrom notes whether the server is another one than before.
+func (s *Stream) cameFrom(from position.Position) {
+	now := s.server.name()
+	s.previous = s.metrics.serving(now)
+	if s.previous == "" { // the first stream of this process
+		s.previous = from.Server
+	}
+	if s.previous == now || s.previous == "" {
+		s.previous = ""
+		return
+	}
+	s.metrics.changed()
+	s.log.Warn("the source is another server than before", slog.String("host", s.at.String()), slog.String("server", now), slog.String("before", s.previous))
+}
+
 func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) error {
-	server, err := onSession(ctx, cfg, s.dialer, func(ss *session) (*Server, error) {
-		server, err := ss.inspect()
-		if err != nil {
-			return nil, err
-		}
-		return server, check(ss, server, cfg, from)
+	if err := cfg.movable(from); err != nil {
+		return err
+	}
+	all := cfg
+	at, err := choose(ctx, cfg, func(ss *session, server *Server, cfg Config) error {
+		cfg.OnPhantoms = nil // a host without phantoms is better than one with
+		cfg.Logger = slog.New(slog.DiscardHandler)
+		_, err := check(ss, server, cfg, from)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.server = server
+	s.at, s.several = at, len(all.Others) > 0 || at.dial != ""
+	cfg = cfg.at(at)
+	s.dialer.dial = cfg.Dialer // nothing has been dialled yet
+	cfg.progress("connecting to " + at.String())
+	p, err := onSession(ctx, cfg, s.dialer, func(ss *session) (plan, error) {
+		server, err := ss.inspect()
+		if err != nil {
+			return plan{}, err
+		}
+		s.server = server
+		return check(ss, server, cfg, from)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.accept(ctx, cfg, p.lost); err != nil {
+		return err
+	}
+	if p.proof != nil {
+		cfg.progress("comparing the last transaction")
+		reading, err := s.prove(ctx, cfg, all, p)
+		if reading || err != nil {
+			return err
+		}
+	}
+	cfg.progress("asking for the binlog")
+	w := s.newWalker(cfg, p.from)
+	syncer, streamer, err := s.dump(cfg, p.from, w)
+	if err != nil {
+		return err
+	}
+	go s.watch(all, syncer, streamer, w)
+	return nil
+}
+
+// accept has the loss of transactions accepted.
+func (s *Stream) accept(ctx context.Context, cfg Config, lost *position.Set) error {
+	if lost == nil {
+		return nil
+	}
+	s.log.Warn("the server lacks transactions of other servers that were published; they are accepted as lost",
+		slog.String("server", s.server.UUID), slog.String("gtid_set", lost.String()), slog.Uint64("transactions", lost.Count()))
+	if err := cfg.OnPhantoms(ctx, lost.Clone(), s.server.UUID); err != nil {
+		return fmt.Errorf("recording the loss of %s: %w", lost, err)
+	}
+	s.lost = lost
+	s.metrics.phantoms(lost.Count())
+	return nil
+}
+
+// prove asks for the binlog without the last published transaction and compares
+// that one when it comes. It reports whether the dump can be gone on with: it is
+// over if others came before it, if it is large, or if the server can't serve it.
+func (s *Stream) prove(ctx context.Context, cfg, all Config, p plan) (reading bool, err error) {
+	proven, done := context.WithCancel(context.Background())
+	defer done()
+	w := s.newWalker(cfg, p.from)
+	w.proof = p.proof
+	w.proof.proven = done
+	gtid := slog.String("gtid", p.proof.gtid.String())
+	syncer, streamer, err := s.dump(cfg, p.without, w)
+	if err == nil {
+		if _, err = streamer.GetEvent(proven); errors.Is(err, context.Canceled) {
+			go s.watch(all, syncer, streamer, w)
+			return true, nil
+		}
+		s.dialer.close()
+		s.release(syncer, w)
+	}
+	s.dialer.reopen()
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	switch {
+	case proven.Err() != nil: // it broke right after; what it brought is in the queue
+		return false, classify(err, Disconnected, "reading the binlog")
+	case errors.Is(err, errProven):
+		return false, nil
+	case errors.Is(err, errAbsent):
+		s.log.Warn("the last published transaction can't be compared with the server's: it is in none of its binlogs", gtid)
+		return false, nil
+	}
+	err = classify(err, Disconnected, "reading the last published transaction")
+	var e *Error
+	if errors.As(err, &e) && (e.Kind == Purged || e.Kind == Behind) && e.GTID.IsZero() {
+		// The server says so of the transaction before the last one. Whether it can
+		// go on after the last one it will say next.
+		s.log.Warn("the last published transaction can't be compared with the server's: it can't send it again", gtid, slog.String("reason", err.Error()))
+		return false, nil
+	}
+	return false, err
+}
+
+func (s *Stream) newWalker(cfg Config, from position.Position) *walker {
 	s.stats.arrived = s.dialer.heard.Load
-	w := newWalker(cfg, server.Flavor, from, s.queue.put, &s.stats)
+	w := newWalker(cfg, s.server.Flavor, from, s.queue.put, &s.stats)
+	w.origins.know(from, s.server)
 	w.shapes.columns = func(name schema.Name) ([]schema.ColumnInfo, error) {
 		return onSession(context.Background(), cfg, s.dialer, func(ss *session) ([]schema.ColumnInfo, error) { return ss.columns(name) })
 	}
-	if from.HasGTID() && server.Flavor == position.MySQL && from.Server == server.UUID && from.File != "" {
+	if from.HasGTID() && s.server.Flavor == position.MySQL && from.Server == s.server.UUID && from.File != "" {
 		// Files and offsets are of this server, so that they tell how far it was read.
 		place := position.Position{File: from.File, Pos: from.Pos}
 		w.jumped = func(start string) error {
@@ -94,17 +216,21 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 			return err
 		}
 	}
-	s.syncer = replication.NewBinlogSyncer(s.syncerConfig(cfg, w))
-	streamer, err := guarded(func() (*replication.BinlogStreamer, error) { return s.start(from) })
+	return w
+}
+
+// dump asks for the binlog; the events go to w.
+func (s *Stream) dump(cfg Config, from position.Position, w *walker) (*replication.BinlogSyncer, *replication.BinlogStreamer, error) {
+	syncer := replication.NewBinlogSyncer(s.syncerConfig(cfg, w))
+	streamer, err := guarded(func() (*replication.BinlogStreamer, error) { return start(syncer, s.server.Flavor, from) })
 	if err != nil {
 		s.dialer.close() // before the syncer, which would open a connection to KILL the old one
-		s.syncer.Close()
-		return classify(err, Unreachable, "starting to read the binlog at "+from.String())
+		syncer.Close()
+		return nil, nil, classify(err, Unreachable, "starting to read the binlog at "+from.String())
 	}
 	// From now on two heartbeats may get lost, no more.
 	s.dialer.setReadTimeout(cfg.readTimeout())
-	go s.watch(streamer, w)
-	return nil
+	return syncer, streamer, nil
 }
 
 // syncerConfig sets go-mysql up as a reader of packets and nothing else: no
@@ -143,32 +269,45 @@ func (s *Stream) sameServer(c *client.Conn) error {
 	return nil
 }
 
-func (s *Stream) start(from position.Position) (*replication.BinlogStreamer, error) {
+func start(syncer *replication.BinlogSyncer, flavor position.Flavor, from position.Position) (*replication.BinlogStreamer, error) {
 	if !from.HasGTID() {
 		pos := from.Pos
 		if needsSkip(from) {
 			pos = 4
 		}
-		return s.syncer.StartSync(mysql.Position{Name: from.File, Pos: uint32(pos)})
+		return syncer.StartSync(mysql.Position{Name: from.File, Pos: uint32(pos)})
 	}
 	// Through text: go-mysql must not get hold of our set, it would add to it.
-	set, err := mysql.ParseGTIDSet(string(s.server.Flavor), from.Set.String())
+	set, err := mysql.ParseGTIDSet(string(flavor), from.Set.String())
 	if err != nil {
 		return nil, newError(BadConfig, err, "handing on the position")
 	}
-	return s.syncer.StartSyncGTID(set)
+	return syncer.StartSyncGTID(set)
 }
 
-// watch waits for the end of the reading, for whatever reason, and tells Next.
-func (s *Stream) watch(streamer *replication.BinlogStreamer, w *walker) {
+// watch waits for the end of the reading, for whatever reason, and tells Next. The
+// goroutine that looks after the server's role is its own.
+func (s *Stream) watch(cfg Config, syncer *replication.BinlogSyncer, streamer *replication.BinlogStreamer, w *walker) {
 	defer close(s.ended)
+	ctx, cancel := context.WithCancel(context.Background())
+	var guard sync.WaitGroup
+	if s.several && cfg.role() != anyRole && s.server.ReadOnly == "" && cfg.RoleCheck > 0 {
+		guard.Go(func() { s.watchRole(ctx, cfg, s.at) })
+	}
 	// The events go to the handler, so that all that ever comes here is the end.
 	_, err := streamer.GetEvent(context.Background())
+	cancel()
 	err = s.reason(err)
 	s.queue.fail(err)
 	s.metrics.failed(err)
 	s.dialer.close()
-	s.syncer.Close() // waits for go-mysql's goroutine
+	s.release(syncer, w)
+	guard.Wait()
+}
+
+// release frees what belongs to one dump. The dialer must be closed.
+func (s *Stream) release(syncer *replication.BinlogSyncer, w *walker) {
+	syncer.Close() // waits for go-mysql's goroutine
 	w.inner.close()
 	if err := w.hold.reset(0); err != nil {
 		s.log.Warn("removing a spool file", slog.Any("error", err))
@@ -188,6 +327,9 @@ func (s *Stream) reason(err error) error {
 	e, ok := classify(err, Disconnected, "reading the binlog").(*Error) //nolint:errorlint // just made
 	if !ok {
 		return err
+	}
+	if why := s.why.Load(); why != nil {
+		e = why
 	}
 	last, _, _, _ := s.queue.snapshot()
 	e.GTID, e.File, e.Pos = last.GTID, last.File, last.Pos
@@ -222,8 +364,18 @@ func (s *Stream) Close() error {
 // Status is a look at a stream.
 type Status struct {
 	Server Server
-	// Since is when the stream was opened.
-	Since time.Time
+	// Address is the host that the stream is connected to, as Config.Prefer takes it.
+	Address string
+	// Previous is the server that was read before (server_uuid; on MariaDB its
+	// server_id), when that was another one.
+	Previous string
+	// Phantoms are the transactions whose loss was accepted at the opening; nil for
+	// none. The set is shared and not to be changed.
+	Phantoms *position.Set
+	// Since is when the opening began; Opened is how long it took until the binlog
+	// came, zero before.
+	Since  time.Time
+	Opened time.Duration
 	// Connected is false after an error or Close.
 	Connected bool
 	// Last is the newest transaction that was read, whether or not Next has
@@ -243,19 +395,26 @@ type Status struct {
 	Inserts, Updates, Deletes uint64
 	Transactions, RolledBack  uint64
 	ReceivedBytes             uint64
+	// Filtered are transactions of origins that do not count, UnknownOrigins servers
+	// whose transactions came and were not in the position.
+	Filtered, UnknownOrigins uint64
 }
 
 // Status returns the stream's present numbers.
 func (s *Stream) Status() Status {
 	last, oldest, waiting, bytes := s.queue.snapshot()
 	st := Status{
-		Server: *s.server, Since: s.since, Connected: !s.queue.isOver(), Last: last, Waiting: waiting, WaitingBytes: bytes,
+		Server: *s.server, Address: s.at.String(), Previous: s.previous, Phantoms: s.lost, Since: s.since, Connected: !s.queue.isOver(), Last: last, Waiting: waiting, WaitingBytes: bytes,
 		Inserts: s.stats.inserts.Load(), Updates: s.stats.updates.Load(), Deletes: s.stats.deletes.Load(),
 		Transactions: s.stats.transactions.Load(), RolledBack: s.stats.rolledBack.Load(),
+		Filtered: s.stats.filtered.Load(), UnknownOrigins: s.stats.unknown.Load(),
 		ReceivedBytes: s.dialer.received.Load(), Heard: time.Unix(0, s.dialer.heard.Load()),
 	}
 	if seconds := s.stats.lastEvent.Load(); seconds > 0 {
 		st.LastEvent = time.Unix(seconds, 0).UTC()
+	}
+	if first := s.stats.first.Load(); first > 0 {
+		st.Opened = time.Unix(0, first).Sub(s.since)
 	}
 	switch {
 	case waiting > 0 && !oldest.Committed.IsZero():

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/replication"
 
@@ -39,10 +40,17 @@ type walker struct {
 	// can't name it, so the file is read from its start and passed over.
 	skipTo uint64
 
+	// proof is the last published transaction while it is awaited, partial the one
+	// that is published in part until it has come.
+	proof   *proof
+	partial *position.Partial
+	origins origins
+
 	// jumped is asked once, when the first file of a dump is later than the one of
 	// the position. Nil where that means nothing.
 	jumped func(start string) error
 
+	begun  bool // an event has come
 	tables *tables
 	shapes shapes
 	group  group
@@ -64,7 +72,9 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 		limits: limits{spool: cfg.SpoolThreshold, partRows: cfg.PartRows, partBytes: cfg.PartBytes, uncompressed: cfg.MaxUncompressed},
 		tables: newTables(cfg.Tables.Match),
 		file:   from.File, pos: from.Pos,
-		shapes: shapes{flavor: flavor, needed: cfg.Needed, maxSize: cfg.MaxUncompressed},
+		shapes:  shapes{flavor: flavor, needed: cfg.Needed, maxSize: cfg.MaxUncompressed},
+		partial: from.Partial,
+		origins: origins{counts: cfg.Origins},
 	}
 	if !w.byGTID && needsSkip(from) {
 		w.skipTo, w.pos = from.Pos, 4
@@ -107,6 +117,10 @@ func (w *walker) handle(raw []byte) (err error) {
 		return err
 	}
 	w.advance(h)
+	if !w.begun && w.proof == nil {
+		w.begun = true
+		w.stats.first.CompareAndSwap(0, time.Now().UnixNano())
+	}
 	return w.dispatch(h, raw)
 }
 
@@ -237,7 +251,7 @@ func (w *walker) outer(h header, body []byte) error {
 		e, err := parseMariaGTID(h, body)
 		return w.begin(h, e, err)
 	case replication.TRANSACTION_PAYLOAD_EVENT:
-		return w.compressed(body)
+		return w.compressed(h, body)
 	case replication.ROTATE_EVENT:
 		return w.rotate(h, body)
 	case replication.STOP_EVENT:
@@ -245,7 +259,7 @@ func (w *walker) outer(h header, body []byte) error {
 		return nil
 	case replication.HEARTBEAT_EVENT, replication.HEARTBEAT_LOG_EVENT_V2:
 		w.stats.lag.Store(0) // the server has nothing more to send
-		return nil
+		return w.provenIdle(h)
 	case replication.PREVIOUS_GTIDS_EVENT, replication.START_EVENT_V3,
 		replication.SLAVE_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT, replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_START_ENCRYPTION_EVENT:
 		return nil
@@ -316,6 +330,9 @@ func (w *walker) rows(h header, raw []byte) error {
 }
 
 func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte) error {
+	if w.group.pass != handOn {
+		return nil
+	}
 	switch kind {
 	case replication.WRITE_ROWS_EVENTv0, replication.WRITE_ROWS_EVENTv1, replication.WRITE_ROWS_EVENTv2, replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1:
 	case replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:

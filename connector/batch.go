@@ -105,7 +105,7 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 		}
 	}
 	if !tx.Final {
-		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: tx.FirstRow + uint64(len(tx.Rows))}
+		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: tx.FirstRow + uint64(len(tx.Rows)), Committed: tx.Mark.Committed}
 	} else {
 		b.partial = nil
 		b.mark(tx, len(b.Records) > records)

@@ -84,6 +84,23 @@ type Positions interface {
 	Changed() <-chan struct{}
 }
 
+// Decisions keeps what was decided about a connector's source for good. Sources
+// asks it; what it does not keep is asked, or decided, anew at each opening.
+type Decisions interface {
+	// AcceptedPhantoms returns the transactions whose loss by a failed primary was
+	// accepted, by policy or by an operator; nil when there are none.
+	AcceptedPhantoms() (*position.Set, error)
+	// AcceptPhantoms records that lost is published, and that server (its
+	// server_uuid), which is read from now, has it not. An error ends the opening.
+	AcceptPhantoms(ctx context.Context, lost *position.Set, server string) error
+}
+
+// Opening is what Sources may implement to say what a stream that is being opened
+// is at. It is called from any goroutine.
+type Opening interface {
+	Opening() string
+}
+
 // ErrSuperseded is wrapped by an error of SavePosition when the store refuses
 // because another node or an operator has taken over in the meantime.
 var ErrSuperseded = errors.New("another run has taken over")

@@ -20,6 +20,8 @@ const (
 	Failed       State = "failed"
 )
 
+const openingSource = "opening source"
+
 // LastError is why the last term ended.
 type LastError struct {
 	Code    string
@@ -35,7 +37,8 @@ type Status struct {
 	Name  string
 	State State
 	// Phase is what a running connector is at: "opening sink", "finding the start",
-	// "opening source", "streaming", "waiting to retry".
+	// "opening source" (with what exactly, behind a colon, if the source says so),
+	// "streaming", "waiting to retry".
 	Phase string
 	Since time.Time
 	// LastError stays until the next term streams.
@@ -64,6 +67,11 @@ func (c *Connector) Status() Status {
 	s, stream := c.status, c.stream
 	c.mu.Unlock()
 	if stream == nil {
+		if o, ok := c.sources.(Opening); ok && s.Phase == openingSource {
+			if step := o.Opening(); step != "" {
+				s.Phase += ": " + step
+			}
+		}
 		if p, ok := c.positions.Position(); ok {
 			s.Position = p
 		}

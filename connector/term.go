@@ -48,7 +48,7 @@ func (t *term) run(stop, lease context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.setPhase("opening source")
+	t.setPhase(openingSource)
 	source, err := t.sources.Open(open, from.Clone())
 	if err != nil {
 		return err
@@ -58,8 +58,7 @@ func (t *term) run(stop, lease context.Context) (err error) {
 			t.log.Warn("closing the source", "error", e)
 		}
 	}()
-	// File and offset are of the server that is connected now.
-	from.Server = source.Status().Server.UUID
+	from = onServer(from, source.Status().Server.UUID)
 	t.streaming(source, from)
 	defer t.streamEnded()
 
@@ -72,6 +71,16 @@ func (t *term) run(stop, lease context.Context) (err error) {
 		return t.publish(ctx, sink)
 	})
 	return g.Wait()
+}
+
+// onServer moves a position to another server, whose files and offsets are not
+// known yet.
+func onServer(p position.Position, uuid string) position.Position {
+	if p.Server != "" && p.Server != uuid && p.HasGTID() && !p.Set.IsEmpty() {
+		p.File, p.Pos = "", 0
+	}
+	p.Server = uuid
+	return p
 }
 
 // openAt opens the sink and decides where to begin: at what the sink has made

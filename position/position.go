@@ -51,6 +51,9 @@ func (m *Mark) Join(next Mark) bool {
 type Partial struct {
 	GTID GTID   `json:"gtid"`
 	Rows uint64 `json:"rows"`
+	// Committed is the transaction's commit time: its fingerprint, as
+	// Position.Committed is that of the last whole one. Zero when unknown.
+	Committed time.Time `json:"committed,omitzero"`
 }
 
 // Position is where a connector is: everything at or before it is published.

@@ -195,6 +195,46 @@ func subtractIntervals(a, b mysql.IntervalSlice) mysql.IntervalSlice {
 	return out
 }
 
+// AddSet puts all transactions of o into s. On MariaDB a domain takes o's place
+// where that is further. Sets of the other flavor are ignored.
+func (s *Set) AddSet(o *Set) {
+	if o.flavor != s.flavor {
+		return
+	}
+	for d, g := range o.maria {
+		if have, ok := s.maria[d]; !ok || have.Seq < g.Seq {
+			s.maria[d] = g
+		}
+	}
+	for sid, tags := range o.mysql {
+		for tag, iv := range tags {
+			if s.mysql[sid] == nil {
+				s.mysql[sid] = map[mysql.Tag]mysql.IntervalSlice{}
+			}
+			s.mysql[sid][tag] = slices.Concat(s.mysql[sid][tag], iv).Normalize()
+		}
+	}
+}
+
+// Of returns the transactions of a MySQL set that originate on servers for which
+// keep is true, as a new set.
+func (s *Set) Of(keep func(source uuid.UUID) bool) *Set {
+	part := NewSet(s.flavor)
+	for sid, tags := range s.mysql {
+		if !keep(sid) {
+			continue
+		}
+		part.mysql[sid] = make(map[mysql.Tag]mysql.IntervalSlice, len(tags))
+		for tag, iv := range tags {
+			part.mysql[sid][tag] = slices.Clone(iv)
+		}
+	}
+	return part
+}
+
+// Intersect returns the transactions that are in both MySQL sets, as a new set.
+func (s *Set) Intersect(o *Set) *Set { return s.Subtract(s.Subtract(o)) }
+
 // Remove takes one transaction out of a MySQL set; on MariaDB the domain's
 // position moves to the number before g, if it stands at g.
 func (s *Set) Remove(g GTID) {

@@ -88,6 +88,7 @@ func (d *daemon) newRunner(c *config.Connector, reg prometheus.Registerer) (*run
 	if err != nil {
 		return nil, err
 	}
+	src.decisions = &decisions{node: d.node, name: c.Name}
 	snk, err := newSinks(d.cfg, c, d.node.VerifyLeader, reg, log)
 	if err != nil {
 		return nil, err

@@ -2,16 +2,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
+	"strconv"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
@@ -25,6 +31,12 @@ type sources struct {
 	// checked is set when the tables were found in order. DDL later is the stream's
 	// business, which knows the shape of each row.
 	checked bool
+	// decisions is nil where nothing can be recorded, as for a probe.
+	decisions connector.Decisions
+	// address is the host of the last stream, step what an opening is at. Open is
+	// called by one goroutine at a time; step is read by others.
+	address string
+	step    atomic.Pointer[string]
 }
 
 func newSources(node *config.Config, c *config.Connector, route *route, reg prometheus.Registerer, log *slog.Logger) (*sources, error) {
@@ -36,8 +48,10 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 	if id == 0 {
 		id = config.DerivedServerID(node.Node.ID, c.Name)
 	}
+	host, port, others := hosts(&c.Source)
 	base := canal.Config{
-		Host: c.Source.Host, Port: c.Source.Port, User: c.Source.User, ServerID: id,
+		Host: host, Port: port, Others: others, PrimaryOnly: c.Source.PrimaryOnly && len(others) > 0,
+		User: c.Source.User, ServerID: id,
 		Tables:    canal.Tables{Match: tables.Match, List: tableNames(tables)},
 		Needed:    route.needed,
 		Heartbeat: c.Source.Heartbeat, ConnectTimeout: c.Source.ConnectTimeout,
@@ -51,7 +65,31 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 	if c.Source.Flavor != config.FlavorAuto {
 		base.Flavor = position.Flavor(c.Source.Flavor)
 	}
-	return &sources{cfg: c, canal: base, route: route}, nil
+	origins, err := c.Source.Origins()
+	if err != nil {
+		return nil, err
+	}
+	if origins != nil {
+		base.Origins = func(id uuid.UUID) bool { return origins(id.String()) }
+	}
+	s := &sources{cfg: c, route: route}
+	base.Progress = func(step string) { s.step.Store(&step) }
+	s.canal = base
+	return s, nil
+}
+
+// hosts are the first address and the others.
+func hosts(c *config.Source) (host string, port int, others []string) {
+	all := c.Addresses()
+	if len(all) == 0 {
+		return c.Host, c.Port, nil // validation has refused it
+	}
+	host, text, err := net.SplitHostPort(all[0])
+	if err != nil {
+		return c.Host, c.Port, nil
+	}
+	port, _ = strconv.Atoi(text)
+	return host, port, all[1:]
 }
 
 func tableNames(t *config.Tables) []schema.Name {
@@ -71,13 +109,28 @@ func (s *sources) connect() (canal.Config, error) {
 	}
 	c.Password = password
 	c.TLS, err = sourceTLS(&s.cfg.Source)
+	if c.TLS != nil && len(c.Others) > 0 {
+		c.TLS.ServerName = s.cfg.Source.TLS.ServerName // else each host's own
+	}
 	return c, err
+}
+
+// Opening says what Open is at.
+func (s *sources) Opening() string {
+	if step := s.step.Load(); step != nil {
+		return *step
+	}
+	return ""
 }
 
 // Open begins right after from.
 func (s *sources) Open(ctx context.Context, from position.Position) (connector.Source, error) {
 	c, err := s.connect()
 	if err != nil {
+		return nil, err
+	}
+	c.Prefer = s.address
+	if err := s.decided(&c); err != nil {
 		return nil, err
 	}
 	if !s.checked {
@@ -90,7 +143,68 @@ func (s *sources) Open(ctx context.Context, from position.Position) (connector.S
 	if err != nil {
 		return nil, err // not a typed nil in the interface
 	}
+	s.address = stream.Status().Address
 	return stream, nil
+}
+
+// decided adds what was and may be decided about transactions that are lost.
+func (s *sources) decided(c *canal.Config) error {
+	if s.decisions == nil {
+		return nil
+	}
+	var err error
+	if c.Accepted, err = s.decisions.AcceptedPhantoms(); err != nil {
+		return err
+	}
+	if s.cfg.Source.Phantoms == config.PhantomsAccept {
+		c.OnPhantoms = s.decisions.AcceptPhantoms
+	}
+	return nil
+}
+
+// phantomKind is the kind of decisions about transactions that are lost; the key
+// is their set.
+const phantomKind = "phantom"
+
+// decisions are one connector's in the replicated store.
+type decisions struct {
+	node *ha.Node
+	name string
+}
+
+// AcceptedPhantoms adds up all that was accepted.
+func (d *decisions) AcceptedPhantoms() (*position.Set, error) {
+	state, _ := d.node.Connector(d.name)
+	var all *position.Set
+	for _, one := range state.Decisions {
+		if one.Kind != phantomKind {
+			continue
+		}
+		set, err := position.ParseSet(position.MySQL, one.Key)
+		if err != nil {
+			return nil, fmt.Errorf("reading the decision about lost transactions: %w", err)
+		}
+		if all == nil {
+			all = position.NewSet(position.MySQL)
+		}
+		all.AddSet(set)
+	}
+	return all, nil
+}
+
+// AcceptPhantoms records a loss under its set.
+func (d *decisions) AcceptPhantoms(ctx context.Context, lost *position.Set, server string) error {
+	data, err := json.Marshal(struct {
+		Server       string `json:"server"`
+		Transactions uint64 `json:"transactions"`
+	}{server, lost.Count()})
+	if err != nil {
+		return err
+	}
+	return d.node.AppendDecision(ctx, d.name, ha.Decision{
+		Kind: phantomKind, Version: 1, Key: lost.String(), Data: data, By: "policy",
+		Reason: "the server lacks them, they were published, and source.phantoms is accept",
+	})
 }
 
 // checkTables looks whether the outbox tables are there and have the columns that
@@ -147,7 +261,7 @@ func (s *sources) Start(ctx context.Context) (position.Position, error) {
 	}
 	switch {
 	case s.cfg.Source.Positions == config.PositionsGTID && at.Set == nil:
-		return at, &modeError{s.cfg.Source.Host, s.cfg.Source.Port}
+		return at, &modeError{c.Host, c.Port}
 	case s.cfg.Source.Positions == config.PositionsFile:
 		at.Set = nil
 	}
