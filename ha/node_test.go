@@ -105,6 +105,27 @@ func TestCloneSharesNothing(t *testing.T) {
 	}
 }
 
+// TestSetPositionHoldsAgainstRunsThatHaveRead: also against one that has not saved
+// yet, and not against one that reads it.
+func TestSetPositionHoldsAgainstRunsThatHaveRead(t *testing.T) {
+	n := alone(t, t.TempDir())
+	ctx := testContext(t)
+	must(t, n.SavePosition(ctx, "orders", Run{Term: n.term(), ID: "earlier"}, at(5)))
+	before, st := n.NewRun("orders", n.term())
+	if st.Position.Seq != 5 {
+		t.Fatalf("the run goes on from %+v", st)
+	}
+	must(t, n.SetPosition(ctx, "orders", at(2), true, "replay", "ann"))
+	if err := n.SavePosition(ctx, "orders", before, at(6)); reasonOf(err) != ReasonOlderRun {
+		t.Errorf("a run that has not read the new position saved: %v", err)
+	}
+	after, st := n.NewRun("orders", n.term())
+	if st.Position.Seq != 2 || after.ID == before.ID {
+		t.Errorf("the next run %+v goes on from %+v", after, st)
+	}
+	must(t, n.SavePosition(ctx, "orders", after, at(3)))
+}
+
 func TestWatchTellsOfChanges(t *testing.T) {
 	n := alone(t, t.TempDir())
 	changed, stop := n.Watch()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -16,6 +17,15 @@ import (
 // leader. Otherwise: RejectedError, ErrInvalid, ErrNotLeader, ErrNoLeader,
 // ErrBusy, ErrShuttingDown and a context that had ended before the call mean that
 // nothing was changed, UnknownOutcomeError that it may have been. All are safe for concurrent use.
+
+// NewRun begins a run of connector under the leadership of term, which goes on
+// from the position in the returned state. Call it inside a Lead function each
+// time a run reads the position, and save with that run only: SavePosition then
+// refuses what an operator's SetPosition has overtaken, whenever it came.
+func (n *Node) NewRun(connector string, term uint64) (Run, State) {
+	st, _ := n.fsm.connector(connector)
+	return Run{Term: term, ID: uuid.NewString(), Epoch: st.Epoch}, st
+}
 
 // SavePosition stores how far a run of connector has published. pos must cover
 // the stored position, and run must not be older than the one that saved it. It
