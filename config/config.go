@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -99,6 +100,7 @@ type Connector struct {
 	TopicPrefix string    `yaml:"topic_prefix"`
 	Source      Source    `yaml:"source"`
 	Outbox      Outbox    `yaml:"outbox"`
+	Values      Values    `yaml:"values"`
 	Format      Format    `yaml:"format"`
 	Headers     Headers   `yaml:"headers"`
 	Kafka       Kafka     `yaml:"kafka"`
@@ -167,9 +169,23 @@ type Outbox struct {
 	FieldNames        string            `yaml:"field_names"`
 	TombstoneOnEmpty  bool              `yaml:"tombstone_on_empty"`
 	OnUpdate          OnUpdate          `yaml:"on_update"`
+	SkipOperations    []string          `yaml:"skip_operations"`
 	TraceContext      string            `yaml:"trace_context"`
 	TraceOperation    string            `yaml:"trace_operation"`
 	TraceContextOnly  bool              `yaml:"trace_context_only"`
+}
+
+// Skips reports whether row changes of this letter (c, u, d or t) are passed over.
+func (o *Outbox) Skips(operation string) bool { return slices.Contains(o.SkipOperations, operation) }
+
+// Values says what a column's value becomes before a converter sees it; the words
+// are those of Debezium's handling modes.
+type Values struct {
+	Binary         string `yaml:"binary"`
+	Decimal        string `yaml:"decimal"`
+	Time           string `yaml:"time"`
+	BigintUnsigned string `yaml:"bigint_unsigned"`
+	AdjustYears    bool   `yaml:"adjust_years"`
 }
 
 // Format says how keys, values and headers become bytes.

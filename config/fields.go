@@ -35,6 +35,7 @@ func fields() []field {
 	all = append(all, nodeFields()...)
 	all = append(all, connectorFields()...)
 	all = append(all, outboxFields()...)
+	all = append(all, valueFields()...)
 	all = append(all, formatFields()...)
 	all = append(all, kafkaFields()...)
 	return append(all, runtimeFields()...)
@@ -199,6 +200,8 @@ func outboxFields() []field {
 			doc: "Send a null value (a tombstone) when the payload is NULL or blank."},
 		{path: "connectors[].outbox.on_update", def: string(UpdateWarn), replaces: "transforms.*.table.op.invalid.behavior", words: words(UpdateWarn, UpdateError, UpdateFatal),
 			doc: "What is done when a row of the outbox is updated: log and pass over, log an error and pass over, or stop. Deleted rows are always passed over."},
+		{path: "connectors[].outbox.skip_operations", replaces: "skipped.operations", example: "[u]",
+			doc: "Row changes that are passed over before anything else looks at them, by Debezium's letters: c for inserts, u for updates, d for deletes, t for truncates, none. With u also updates of the primary key are, which are published as a new row otherwise."},
 		{path: "connectors[].outbox.trace_context", def: "tracingspancontext", replaces: "transforms.*.tracing.span.context.field",
 			doc: "Column of the trace context, in Java's properties format, where tracing is on."},
 		{path: "connectors[].outbox.trace_operation", def: "debezium-read", replaces: "transforms.*.tracing.operation.name",

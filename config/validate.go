@@ -273,6 +273,9 @@ func (b *builder) outbox(path string, c *Connector) {
 	} {
 		b.require(column.name != "", path+".outbox."+column.key, "must name a column")
 	}
+	for i, op := range c.Outbox.SkipOperations {
+		b.word(index(path+".outbox.skip_operations", i), op, []string{"c", "u", "d", "t", "none"})
+	}
 	for _, f := range []struct {
 		key string
 		c   Converter

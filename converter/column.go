@@ -167,6 +167,9 @@ func (b *builder) integer() {
 	kind := map[schema.Type]Kind{
 		schema.TinyInt: Int16, schema.SmallInt: Int16, schema.MediumInt: Int32, schema.Int: Int32, schema.BigInt: Int64,
 	}[b.col.Type]
+	if b.col.Type == schema.TinyInt && !b.col.Unsigned && b.modes.TinyIntIsInt8 {
+		kind = Int8
+	}
 	if b.col.Unsigned {
 		switch b.col.Type {
 		case schema.SmallInt:

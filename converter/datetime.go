@@ -195,6 +195,9 @@ func (b *builder) isoTime(raw any) (any, error) {
 	return string(append(appendTimeOfDay(nil, micros%microsPerDay), 'Z')), nil
 }
 
+// zeroTimestamp stands for a TIMESTAMP of zeros.
+const zeroTimestamp = "1970-01-01T00:00:00Z"
+
 // timestamp rewrites "YYYY-MM-DD hh:mm:ss[.f]" in UTC as ISO text with the
 // column's own number of fraction digits.
 func (b *builder) timestamp(raw any) (any, error) {
@@ -205,6 +208,9 @@ func (b *builder) timestamp(raw any) (any, error) {
 	_, _, _, zero, ok := parseDate(s[:10])
 	if _, clockOK := parseClock(s[11:]); !ok || !clockOK {
 		return nil, b.wrong()
+	}
+	if zero && b.modes.ZeroTimestampIsEpoch {
+		return zeroTimestamp, nil
 	}
 	if zero {
 		return nil, nil

@@ -33,6 +33,12 @@ type Modes struct {
 	Time           string // time.precision.mode
 	BigintUnsigned string // bigint.unsigned.handling.mode
 	AdjustYears    bool   // enable.time.adjuster: years 0-69 are 2000-2069, 70-99 are 1970-1999
+	// ZeroTimestampIsEpoch gives a nullable TIMESTAMP of zeros the text of the epoch
+	// instead of null, as Debezium did up to 3.5.
+	ZeroTimestampIsEpoch bool
+	// TinyIntIsInt8 gives a signed TINYINT the schema INT8 instead of INT16, as Debezium
+	// does since 3.7.
+	TinyIntIsInt8 bool
 	// Quirks gives the values that Debezium damages as damaged as it does, where
 	// they can be reproduced.
 	Quirks bool

@@ -259,7 +259,7 @@ func (b *builder) temporal() {
 		b.dateTime()
 	default:
 		s := &Schema{Kind: String, Name: "io.debezium.time.ZonedTimestamp", Version: version1()}
-		b.set(s, "1970-01-01T00:00:00Z", b.timestamp)
+		b.set(s, zeroTimestamp, b.timestamp)
 		b.out.convertRead = b.timestampRead
 	}
 }

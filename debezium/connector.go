@@ -32,6 +32,8 @@ type connector struct {
 	schemas bool
 	// routerGuard is the predicate of the router; nil for none.
 	routerGuard *guard
+	// release is Options.Release.
+	release string
 	// start is the word of source.start.
 	start config.Start
 }

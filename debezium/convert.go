@@ -66,6 +66,10 @@ type Options struct {
 	// Connectors are connector files: JSON, {"name", "config"} or flat, or the
 	// properties that connect-standalone takes.
 	Connectors []File
+	// Release is the release of Debezium to follow where the files do not say
+	// (binlog.outbox.debezium.compat); empty for the default. It decides which options
+	// count.
+	Release string
 	// TolerateUnknown passes over unknown keys, as Debezium does.
 	TolerateUnknown bool
 }
@@ -103,6 +107,7 @@ func Convert(o Options) (*Conversion, error) {
 			continue
 		}
 		c := newConnector(f.Name, i, values, w)
+		c.release = o.Release
 		c.convert()
 		out.add(&c.conversion)
 	}

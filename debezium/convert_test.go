@@ -208,8 +208,7 @@ func TestValues(t *testing.T) {
 		"blanks of a password":     {"database.password", "\\ x ", "source.password", "\\ x "},
 		"no headers":               {"extended.headers.enabled", "False", "headers.context", false},
 		"missing ignored, new":     {"transforms.outbox.table.field.additional.missing", "IGNORE", "outbox.missing_additional", "ignore"},
-		"missing ignored, old":     {"transforms.outbox.table.fields.additional.error.on.missing", "false", "outbox.missing_additional", "ignore"},
-		"missing an error, old":    {"transforms.outbox.table.fields.additional.error.on.missing", "true", "outbox.missing_additional", "error"},
+		"missing ignored, old":     {"transforms.outbox.table.fields.additional.error.on.missing", "false", "", Harmless},
 		"a regex with blanks":      {"transforms.outbox.route.topic.regex", " (.*) ", "outbox.route_regex", "(.*) "}, // the properties format drops the first
 		"acks":                     {"producer.override.acks", "-1", "kafka.acks", Default},
 		"brokers with protocols":   {"producer.override.bootstrap.servers", "PLAINTEXT://a:1, b:2", "kafka.brokers", []string{"a:1", "b:2"}},
@@ -221,7 +220,18 @@ func TestValues(t *testing.T) {
 		"json is with schemas":     {"value.converter", "org.apache.kafka.connect.json.JsonConverter", "format.value.schemas", true},
 		"debezium's bytes":         {"value.converter", "io.debezium.converters.ByteArrayConverter", "format.value.type", "binary"},
 		"a header converter alone": {"value.converter", "SimpleHeaderConverter", "format.value.type", nil},
-		"deletes skipped":          {"skipped.operations", "d,t", "", Harmless},
+		"deletes skipped":          {"skipped.operations", "d, T", "outbox.skip_operations", []string{"d", "t"}},
+		"nothing skipped":          {"skipped.operations", "", "", Default},
+		"an unknown operation":     {"skipped.operations", "u,x", "", nil},
+		"binary mode":              {"binary.handling.mode", "Base64-URL-Safe", "values.binary", "base64-url-safe"},
+		"decimal mode":             {"decimal.handling.mode", "string", "values.decimal", "string"},
+		"time mode":                {"time.precision.mode", "isostring", "values.time", "isostring"},
+		"time mode of 1.x":         {"time.precision.mode", "adaptive", "", nil},
+		"bigint mode":              {"bigint.unsigned.handling.mode", "precise", "values.bigint_unsigned", "precise"},
+		"no year adjuster":         {"enable.time.adjuster", "false", "values.adjust_years", false},
+		"renames no column":        {"field.name.adjustment.mode", "avro", "", Harmless},
+		"no mode of names":         {"field.name.adjustment.mode", "x", "", nil},
+		"arrays of a later one":    {"transforms.outbox.table.json.payload.empty.array.behavior", "optional_string", "", Harmless},
 		"queue bytes":              {"max.queue.size.in.bytes", "1048576", "limits.queue_bytes", "1048576"},
 		"no bound of the queue":    {"max.queue.size.in.bytes", "0", "", Harmless},
 		"schemas that nobody sees": {"include.schema.comments", "true", "", Harmless},
@@ -254,6 +264,46 @@ func TestValues(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestOptionsOfReleases: an option that a release does not know counts for nothing
+// when that release is followed.
+func TestOptionsOfReleases(t *testing.T) {
+	const router = "transforms.outbox."
+	for _, test := range []struct {
+		release, key, value, path string
+		want                      any // nil: passed over
+	}{
+		{"3.5", router + "table.fields.additional.error.on.missing", "false", "outbox.missing_additional", "ignore"},
+		{"2.7", router + "table.fields.additional.error.on.missing", "true", "outbox.missing_additional", "error"},
+		{"3.6", router + "table.fields.additional.error.on.missing", "false", "outbox.missing_additional", nil},
+		{"3.5", router + "table.field.additional.missing", "ignore", "outbox.missing_additional", nil},
+		{"3.7", router + "table.field.additional.missing", "ignore", "outbox.missing_additional", "ignore"},
+		{"3.6", router + "table.json.payload.empty.array.behavior", "optional_string", "outbox.json_empty_array", nil},
+		{"3.7", router + "table.json.payload.empty.array.behavior", "optional_string", "outbox.json_empty_array", "optional_string"},
+	} {
+		c, err := convertWith(map[string]string{test.key: test.value, ownPrefix + "debezium.compat": test.release})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := setting(c, test.path); got != test.want {
+			t.Errorf("%s with %s=%s: %s is %v, want %v", test.release, test.key, test.value, test.path, got, test.want)
+		}
+	}
+	values := "name=x\n" + router + "table.field.additional.missing=ignore\ntransforms=outbox\n" + router + "type=" + routerClass
+	c, _ := Convert(Options{Release: "3.4", Connectors: []File{{"c", []byte(values)}}})
+	if got := outcome(c, router+"table.field.additional.missing"); got != Harmless {
+		t.Errorf("the release of the options is not followed: %v", got)
+	}
+}
+
+func TestFieldNamesThatWouldChange(t *testing.T) {
+	for mode, column := range map[string]string{"avro": "order-id", "avro_unicode": "order_id"} {
+		c, err := convertWith(map[string]string{"field.name.adjustment.mode": mode, "transforms.outbox.table.fields.additional.placement": column + ":header"})
+		if err == nil || outcome(c, "field.name.adjustment.mode") != Unsupported {
+			t.Errorf("%s renames %s, but: %v", mode, column, err)
+		}
 	}
 }
 

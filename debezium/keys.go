@@ -2,6 +2,7 @@ package debezium
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -114,13 +115,12 @@ func snapshotSelection(c *connector, l located) {
 
 func dataRules() []rule {
 	return slices.Concat([]rule{
-		only("binary.handling.mode", "binary columns are handed on as bytes; give the value converter that consumers need instead", "bytes"),
-		only("decimal.handling.mode", "only precise is possible yet; leave it out", "precise"),
-		only("time.precision.mode", "only adaptive_time_microseconds is possible yet; leave it out", "adaptive_time_microseconds"),
-		only("bigint.unsigned.handling.mode", "only long is possible yet; leave it out", "long"),
-		only("enable.time.adjuster", "years below 100 are adjusted as Debezium does by default; leave it out", "true"),
-		only("schema.name.adjustment.mode", "only none is possible yet; leave it out", "none"),
-		only("field.name.adjustment.mode", "only none is possible yet; leave it out", "none"),
+		word("binary.handling.mode", "values.binary", "bytes", "base64", "base64-url-safe", "hex"),
+		word("decimal.handling.mode", "values.decimal", "precise", "double", "string"),
+		word("time.precision.mode", "values.time", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"),
+		word("bigint.unsigned.handling.mode", "values.bigint_unsigned", "long", "precise"),
+		toggle("enable.time.adjuster", "values.adjust_years"),
+		{key: "field.name.adjustment.mode", apply: fieldNames},
 		only("event.processing.failure.handling.mode", "it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
 		only("event.deserialization.failure.handling.mode", "it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
 		only("inconsistent.schema.handling.mode", "it would lose rows in silence; a row that does not fit its table stops the connector here", "fail"),
@@ -131,7 +131,8 @@ func dataRules() []rule {
 			"io.debezium.schema.schematopicnamingstrategy", "io.debezium.schema.defaulttopicnamingstrategy"),
 		toggle("extended.headers.enabled", "headers.context"),
 		{key: "skipped.operations", apply: skippedOperations},
-	}, schemaOnly("it adds to schemas what is not known here; leave it out", []string{"false"}, "include.schema.comments", "column.propagate.source.type", "datatype.propagate.source.type"),
+	}, schemaOnly("names of schemas are only sent as they are; leave it out", []string{"none"}, "schema.name.adjustment.mode"),
+		schemaOnly("it adds to schemas what is not known here; leave it out", []string{"false"}, "include.schema.comments", "column.propagate.source.type", "datatype.propagate.source.type"),
 		refused("consumers would get other values; the router sends only the columns that it is told, so leave it out, or use a generated column",
 			"column.exclude.list", "column.include.list", "column.mask.*", "column.truncate.*"),
 		[]rule{plugins("converters", "custom converters"), plugins("post.processors", "post processors")},
@@ -159,23 +160,54 @@ func plugins(key, what string) rule {
 	}}
 }
 
-// skippedOperations: truncates, updates and deletes are passed over here too.
+// skippedOperations takes Debezium's letters.
 func skippedOperations(c *connector, l located) {
 	if !c.literal(l) {
 		return
 	}
-	for op := range strings.SplitSeq(l.word(), ",") {
-		switch strings.TrimSpace(op) {
-		case "c":
-			c.refuse(l, "c would skip the inserts, which are all that an outbox is about")
-			return
-		case "u", "d", "t", "none", "":
-		default:
-			c.refuse(l, (&wordError{strings.TrimSpace(op), []string{"c", "u", "d", "t", "none"}}).Error())
+	letters := []string{"c", "u", "d", "t", "none"}
+	ops := splitList(l.word())
+	for _, op := range ops {
+		if !slices.Contains(letters, op) {
+			c.refuse(l, (&wordError{op, letters}).Error())
 			return
 		}
 	}
-	c.harmless(l, "updates, deletes and truncates of the outbox are passed over")
+	if len(ops) == 0 {
+		c.same(l, "nothing is asked for")
+		return
+	}
+	note := ""
+	if slices.Contains(ops, "c") {
+		note = "which passes over the inserts, that is all that an outbox is about"
+	}
+	c.take(l, "outbox.skip_operations", ops, note)
+}
+
+// avroName is what field.name.adjustment.mode leaves as it is.
+var avroName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*$`)
+
+// fieldNames passes over a mode that renames columns when it renames none of those
+// that the router is told.
+func fieldNames(c *connector, l located) {
+	modes := []string{"none", "avro", "avro_unicode"}
+	switch {
+	case !c.literal(l):
+		return
+	case !slices.Contains(modes, l.word()):
+		c.refuse(l, (&wordError{l.value, modes}).Error())
+		return
+	case l.word() == "none":
+		c.same(l, "so it is here")
+		return
+	}
+	for _, name := range c.columns() {
+		if !avroName.MatchString(name) || l.word() == "avro_unicode" && strings.Contains(name, "_") {
+			c.refuse(l, fmt.Sprintf("it would rename the column %s before the router looks for it; leave it out", name))
+			return
+		}
+	}
+	c.harmless(l, "renames none of the columns that the router is told")
 }
 
 func connectRules() []rule {

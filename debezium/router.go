@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/dlclark/regexp2"
+
+	"github.com/binlog-outbox/binlog-outbox/config"
 )
 
 const routerClass = "io.debezium.transforms.outbox.EventRouter"
@@ -77,27 +79,81 @@ func routerRules() []rule {
 		text("table.field.event.payload", "outbox.payload"),
 		text("table.field.event.schema.version", "outbox.schema_version"),
 		{key: "table.fields.additional.placement", apply: additional},
-		word("table.field.additional.missing", "outbox.missing_additional", "error", "ignore"),
-		parsed("table.fields.additional.error.on.missing", "outbox.missing_additional", func(l located) (any, error) {
+		since("3.6", word("table.field.additional.missing", "outbox.missing_additional", "error", "ignore")),
+		until("3.5", parsed("table.fields.additional.error.on.missing", "outbox.missing_additional", func(l located) (any, error) {
 			fail, err := boolean(l)
 			if fail {
 				return "error", err
 			}
 			return "ignore", err
-		}),
+		})),
 		text("route.by.field", "outbox.route_by"),
 		{key: "route.topic.regex", apply: func(c *connector, l located) { c.take(l, "outbox.route_regex", l.value, "") }},
 		{key: "route.topic.replacement", apply: func(c *connector, l located) { c.take(l, "outbox.route_topic", l.value, "") }},
 		toggle("route.tombstone.on.empty.payload", "outbox.tombstone_on_empty"),
 		toggle("table.expand.json.payload", "outbox.expand_json"),
 		word("table.json.payload.null.behavior", "outbox.json_null", "ignore", "optional_bytes"),
-		word("table.json.payload.empty.array.behavior", "outbox.json_empty_array", "ignore", "optional_string"),
+		since("3.7", word("table.json.payload.empty.array.behavior", "outbox.json_empty_array", "ignore", "optional_string")),
 		word("field.name.adjustment.mode", "outbox.field_names", "none", "avro", "avro_unicode"),
 		text("tracing.span.context.field", "outbox.trace_context"),
 		text("tracing.operation.name", "outbox.trace_operation"),
 		toggle("tracing.with.context.field.only", "outbox.trace_context_only"),
 	}
 	return append(rules, ignored("the router never reads it; send the column with table.fields.additional.placement", "table.field.event.type")...)
+}
+
+// since is a rule for an option that releases before do not know and pass over.
+func since(release string, r rule) rule {
+	return rule{key: r.key, apply: func(c *connector, l located) {
+		if c.compat() < release {
+			c.harmless(l, fmt.Sprintf("Debezium %s passes over it; it counts with %sdebezium.compat=%s", c.compat(), ownPrefix, release))
+			return
+		}
+		r.apply(c, l)
+	}}
+}
+
+// until is a rule for an option that releases after pass over.
+func until(release string, r rule) rule {
+	return rule{key: r.key, apply: func(c *connector, l located) {
+		if c.compat() > release {
+			c.harmless(l, fmt.Sprintf("Debezium %s passes over it; it counts with %sdebezium.compat=%s", c.compat(), ownPrefix, release))
+			return
+		}
+		r.apply(c, l)
+	}}
+}
+
+// compat is the release to follow.
+func (c *connector) compat() string {
+	release := config.NewConnector().Debezium.Compat
+	if c.release != "" {
+		release = c.release
+	}
+	for _, s := range c.ownSettings {
+		if strings.HasSuffix(s.Path, "].debezium.compat") {
+			release = strings.TrimSpace(fmt.Sprint(s.Value))
+		}
+	}
+	return release
+}
+
+// columns are the columns that the router is told, by name.
+func (c *connector) columns() []string {
+	defaults := config.NewConnector().Outbox
+	names := []string{defaults.ID, defaults.Key, defaults.Payload, defaults.RouteBy}
+	for _, s := range c.settings {
+		switch strings.TrimPrefix(s.Path, c.prefix) {
+		case "outbox.id", "outbox.key", "outbox.payload", "outbox.route_by", "outbox.timestamp", "outbox.schema_version":
+			names = append(names, fmt.Sprint(s.Value))
+		case "outbox.additional":
+			for _, item := range s.Value.([]string) {
+				column, _, _ := strings.Cut(item, ":")
+				names = append(names, strings.TrimSpace(column))
+			}
+		}
+	}
+	return names
 }
 
 func (c *connector) router(prefix string) {

@@ -85,6 +85,9 @@ type Config struct {
 	Context []ContextHeader
 	// Modes decide what column values become.
 	Modes converter.Modes
+	// What Follow decides.
+	missingEnvelopeFails bool
+	nullPaths            bool
 	// Quirks (debezium_quirks) copies Debezium where it sends damaged data or
 	// names only the first of several problems. It goes into Modes too.
 	Quirks bool

@@ -41,7 +41,7 @@ func (r *Router) expand(ev *Event, p *plan) (string, error) {
 	inf := &inference{
 		nulls:  r.cfg.JSONNulls == ExpandOptionalBytes,
 		arrays: r.cfg.EmptyArrays == ExpandOptionalString,
-		names:  r.cfg.FieldNames,
+		names:  r.cfg.FieldNames, nullPaths: r.cfg.nullPaths,
 	}
 	s, err := inf.schema(r.cfg.Payload, &doc)
 	if errors.Is(err, errLargeSchema) {
@@ -91,6 +91,8 @@ var (
 
 // inference derives Connect schemas from JSON.
 type inference struct {
+	nullPaths bool // names below a record without one begin with "null."
+
 	nulls  bool // null members become optional bytes, else they are dropped
 	arrays bool // empty arrays become arrays of optional text, else they are dropped
 	names  string
@@ -136,6 +138,9 @@ func (f *inference) object(path string, n *node) (*converter.Schema, error) {
 	for i := range n.members {
 		name := adjustName(f.names, n.members[i].name)
 		below := name
+		if f.nullPaths && blank(path) {
+			below = "null." + name
+		}
 		if k := n.members[i].value.kind; !blank(path) && (k == nodeObject || k == nodeArray) {
 			below = path + "." + name
 			if f.paths += len(below); f.paths > maxPaths {

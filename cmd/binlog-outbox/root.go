@@ -236,7 +236,8 @@ func (p *program) flagSettings() ([]config.Setting, error) {
 
 // convert turns Debezium's files over.
 func (p *program) convert(connectors []string) (*debezium.Conversion, error) {
-	o := debezium.Options{TolerateUnknown: p.tolerate}
+	release, _ := p.lookup(config.EnvPrefix + "DEBEZIUM_COMPAT")
+	o := debezium.Options{TolerateUnknown: p.tolerate, Release: release}
 	var problems config.Problems
 	read := func(name string) debezium.File {
 		data, err := os.ReadFile(name)

@@ -60,12 +60,17 @@ func routerConfig(c *config.Connector) (router.Config, error) {
 	rc.Tombstones, rc.OnUpdate, rc.OnMissing = o.TombstoneOnEmpty, string(o.OnUpdate), string(o.MissingAdditional)
 	rc.ExpandJSON, rc.JSONNulls, rc.EmptyArrays, rc.FieldNames = o.ExpandJSON, o.JSONNull, o.JSONEmptyArray, o.FieldNames
 	rc.TopicPrefix, rc.Quirks = c.TopicPrefix, c.Debezium.Quirks
+	rc.SkipInserts, rc.SkipUpdates, rc.SkipDeletes = o.Skips("c"), o.Skips("u"), o.Skips("d")
+	rc.Modes = converter.Modes{
+		Binary: c.Values.Binary, Decimal: c.Values.Decimal, Time: c.Values.Time,
+		BigintUnsigned: c.Values.BigintUnsigned, AdjustYears: c.Values.AdjustYears,
+	}
 	if c.Headers.Context {
 		id, err := uuid.NewV7()
 		if err != nil {
 			return rc, fmt.Errorf("making the run id: %w", err)
 		}
-		rc.Context = contextHeaders(c.Debezium.Compat, router.ContextHeaders(c.TopicPrefix, id.String()))
+		rc.Context = router.ContextHeaders(c.TopicPrefix, id.String())
 	}
 	if len(o.Additional) > 0 {
 		var err error
@@ -73,20 +78,8 @@ func routerConfig(c *config.Connector) (router.Config, error) {
 			return rc, err
 		}
 	}
+	rc.Follow(c.Debezium.Compat)
 	return rc, nil
-}
-
-// contextHeaders returns those that a release of Debezium has: none up to 3.1,
-// three in 3.2 and 3.3, all four since 3.4.
-func contextHeaders(release string, all []router.ContextHeader) []router.ContextHeader {
-	switch release {
-	case "2.7", "3.0", "3.1":
-		return nil
-	case "3.2", "3.3":
-		return all[:3]
-	default:
-		return all
-	}
 }
 
 func newEncoder(f *config.Format, quirks bool) (e router.Encoder, err error) {
