@@ -36,6 +36,8 @@ type Config struct {
 	User     string
 	Password string
 	TLS      *tls.Config // nil means no TLS
+	// TLSOptional goes on without TLS when the server does not offer it.
+	TLSOptional bool
 	// Others are more addresses (host:port) of the same source: the members of its
 	// replication group. A host name that stands for several addresses counts as
 	// several hosts too. Which of them is read from is decided at each opening; a

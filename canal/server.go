@@ -157,6 +157,7 @@ func errNoBinlog() error {
 type session struct {
 	conn  *client.Conn
 	maria bool
+	plain bool // TLS was optional, and the server does not offer it
 }
 
 // onHost is withSession on that one of several hosts that would be read from.
@@ -178,7 +179,19 @@ func withSession[T any](ctx context.Context, cfg Config, f func(*session) (T, er
 	return onSession(ctx, cfg, d, f)
 }
 
+// noTLS is what go-mysql's client says of a server that does not offer TLS.
+const noTLS = "does not support TLS"
+
 func onSession[T any](ctx context.Context, cfg Config, d *dialer, f func(*session) (T, error)) (T, error) {
+	v, err := connected(ctx, cfg, d, f)
+	if err == nil || !cfg.TLSOptional || cfg.TLS == nil || !strings.Contains(err.Error(), noTLS) {
+		return v, err
+	}
+	cfg.TLS = nil
+	return connected(ctx, cfg, d, f)
+}
+
+func connected[T any](ctx context.Context, cfg Config, d *dialer, f func(*session) (T, error)) (T, error) {
 	var none T
 	conn, err := guarded(func() (*client.Conn, error) {
 		return client.ConnectWithDialer(ctx, "", cfg.address(), cfg.User, cfg.Password, "", d.open(cfg.ConnectTimeout),
@@ -191,7 +204,7 @@ func onSession[T any](ctx context.Context, cfg Config, d *dialer, f func(*sessio
 		return none, ctxOr(ctx, classify(err, Unreachable, "connecting to "+cfg.address()))
 	}
 	defer conn.Quit() //nolint:errcheck // a farewell, so that the server does not log an aborted connection
-	s := &session{conn: conn, maria: isMariaDB(conn.GetServerVersion())}
+	s := &session{conn: conn, maria: isMariaDB(conn.GetServerVersion()), plain: cfg.TLSOptional && cfg.TLS == nil}
 	v, err := guarded(func() (T, error) { return f(s) })
 	if err != nil {
 		return none, ctxOr(ctx, err)

@@ -113,6 +113,9 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 	s.dialer.dial = cfg.Dialer // nothing has been dialled yet
 	cfg.progress("connecting to " + at.String())
 	p, err := onSession(ctx, cfg, s.dialer, func(ss *session) (plan, error) {
+		if ss.plain {
+			cfg.TLS, all.TLS = nil, nil
+		}
 		server, err := ss.inspect()
 		if err != nil {
 			return plan{}, err
@@ -226,11 +229,21 @@ func (s *Stream) dump(cfg Config, from position.Position, w *walker) (*replicati
 	if err != nil {
 		s.dialer.close() // before the syncer, which would open a connection to KILL the old one
 		syncer.Close()
-		return nil, nil, classify(err, Unreachable, "starting to read the binlog at "+from.String())
+		return nil, nil, s.refused(classify(err, Unreachable, "starting to read the binlog at "+from.String()), cfg)
 	}
 	// From now on two heartbeats may get lost, no more.
 	s.dialer.setReadTimeout(cfg.readTimeout())
 	return syncer, streamer, nil
+}
+
+// refused names the right that is missing when the server lets us log in, but not
+// read its binlog: it says the same as for a wrong password.
+func (s *Stream) refused(err error, cfg Config) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != AccessDenied {
+		return err
+	}
+	return newError(AccessDenied, e.err, "user %s may log in but not read the binlog: GRANT REPLICATION SLAVE ON *.* TO %s", cfg.User, cfg.User)
 }
 
 // syncerConfig sets go-mysql up as a reader of packets and nothing else: no

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/router"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
@@ -108,6 +110,7 @@ func (s *sources) connect() (canal.Config, error) {
 		return c, fmt.Errorf("reading source.password: %w", err)
 	}
 	c.Password = password
+	c.TLSOptional = s.cfg.Source.TLS.Mode == config.SSLPreferred
 	c.TLS, err = sourceTLS(&s.cfg.Source)
 	if c.TLS != nil && len(c.Others) > 0 {
 		c.TLS.ServerName = s.cfg.Source.TLS.ServerName // else each host's own
@@ -224,6 +227,10 @@ func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
 			return err
 		}
 		if err := s.route.router.Check(t); err != nil {
+			var lacks *router.Error
+			if errors.As(err, &lacks) {
+				err = fmt.Errorf("outbox table %s: %s", name, lacks.Reason)
+			}
 			return &tableError{"missing_column", err}
 		}
 	}
