@@ -20,15 +20,17 @@ type Connector struct {
 	// not run it.
 	State string `json:"state"`
 	// Phase is what a running connector is at; "streaming" when all is well.
-	Phase     string     `json:"phase,omitempty"`
-	Since     time.Time  `json:"since"`
-	Delivery  string     `json:"delivery"`
-	Source    *Source    `json:"source,omitempty"`
-	Position  Position   `json:"position"`
-	Published uint64     `json:"published_records"`
-	Terms     uint64     `json:"terms"`
-	Queue     Queue      `json:"queue"`
-	LastError *LastError `json:"last_error"`
+	Phase     string    `json:"phase,omitempty"`
+	Since     time.Time `json:"since"`
+	Delivery  string    `json:"delivery"`
+	Source    *Source   `json:"source,omitempty"`
+	Position  Position  `json:"position"`
+	Published uint64    `json:"published_records"`
+	Terms     uint64    `json:"terms"`
+	Queue     Queue     `json:"queue"`
+	// Takeover are the seconds of each phase of the term that streams.
+	Takeover  map[string]float64 `json:"takeover_seconds,omitempty"`
+	LastError *LastError         `json:"last_error"`
 }
 
 // Source is the open binlog stream of a connector.

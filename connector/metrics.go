@@ -14,6 +14,7 @@ type metrics struct {
 	saveSeconds   prometheus.Histogram
 	lastSave      prometheus.Gauge
 	termsEnded    *prometheus.CounterVec
+	takeover      *prometheus.HistogramVec
 }
 
 func histogram(name, help string, buckets []float64) prometheus.Histogram {
@@ -39,11 +40,15 @@ func newMetrics(reg prometheus.Registerer, c *Connector) *metrics {
 			Name: "binlog_outbox_terms_ended_total", Help: "Terms that ended with an error, by its code.",
 		}, []string{"code"}),
 	}
+	m.takeover = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "binlog_outbox_takeover_seconds", Help: "Time of each phase from the start of a term until it streams.",
+		Buckets: fine, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
+	}, []string{"phase"})
 	for _, outcome := range []string{"ok", "error"} {
 		m.saves.WithLabelValues(outcome)
 	}
 	if reg != nil {
-		reg.MustRegister(m.latency, m.commitSeconds, m.saves, m.saveSeconds, m.lastSave, m.termsEnded, &collector{c})
+		reg.MustRegister(m.latency, m.commitSeconds, m.saves, m.saveSeconds, m.lastSave, m.termsEnded, m.takeover, &collector{c})
 	}
 	return m
 }

@@ -32,6 +32,12 @@ type LastError struct {
 	Retrying time.Time
 }
 
+// Phase is how long one step from the start of a term until it streamed took.
+type Phase struct {
+	Name string
+	Took time.Duration
+}
+
 // Status is a copy of what is known about a connector at one moment.
 type Status struct {
 	Name  string
@@ -50,6 +56,8 @@ type Status struct {
 	// Published and Terms count since the process started.
 	Published uint64
 	Terms     uint64
+	// Takeover are the phases of the term that streams, or streamed last.
+	Takeover []Phase
 	// QueueRecords and QueueBytes wait for the sink.
 	QueueRecords, QueueBytes int
 }
@@ -136,7 +144,7 @@ func (c *Connector) lastError(err error, next time.Time) *LastError {
 }
 
 // streaming notes that a term has its sink and source open.
-func (t *term) streaming(source Source, from position.Position) {
+func (t *term) streaming(source Source, from position.Position, phases []Phase) {
 	t.pipe = newPipe(t.cfg.Limits, t.encoder)
 	t.pipe.alone = t.alone
 	t.saver = newSaver(t.positions, t.number, from, t.cfg, t.metrics, t.log)
@@ -145,7 +153,13 @@ func (t *term) streaming(source Source, from position.Position) {
 	t.stream = &streamState{source: source, pipe: t.pipe, saver: t.saver}
 	t.status.Phase, t.status.LastError = "streaming", nil
 	t.status.Terms++
-	t.log.Info("streaming", "position", from.String(), "term", t.number)
+	t.status.Takeover = phases
+	attrs := []any{"position", from.String(), "term", t.number}
+	for _, p := range phases {
+		t.metrics.takeover.WithLabelValues(p.Name).Observe(p.Took.Seconds())
+		attrs = append(attrs, p.Name, p.Took.Round(10*time.Microsecond).String())
+	}
+	t.log.Info("streaming", attrs...)
 }
 
 func (t *term) streamEnded() {

@@ -44,11 +44,14 @@ func (t *term) run(stop, lease context.Context) (err error) {
 	}()
 	open, cancel := either(stop, lease)
 	defer cancel()
+	began := time.Now()
 	from, err := t.openAt(open, sink)
 	if err != nil {
 		return err
 	}
+	phases := sinkPhases(sink, time.Since(began))
 	t.setPhase(openingSource)
+	began = time.Now()
 	source, err := t.sources.Open(open, from.Clone())
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func (t *term) run(stop, lease context.Context) (err error) {
 		}
 	}()
 	from = onServer(from, source.Status().Server.UUID)
-	t.streaming(source, from)
+	t.streaming(source, from, append(phases, Phase{"source", time.Since(began)}))
 	defer t.streamEnded()
 
 	t.next = from.Clone()
@@ -71,6 +74,19 @@ func (t *term) run(stop, lease context.Context) (err error) {
 		return t.publish(ctx, sink)
 	})
 	return g.Wait()
+}
+
+// sinkPhases are the steps of opening a sink, as far as it tells them.
+func sinkPhases(sink Sink, took time.Duration) []Phase {
+	s, ok := sink.(interface{ Timings() []kafka.Timing })
+	if !ok {
+		return []Phase{{"sink", took}}
+	}
+	var out []Phase
+	for _, t := range s.Timings() {
+		out = append(out, Phase{t.Step, t.Took})
+	}
+	return out
 }
 
 // onServer moves a position to another server, whose files and offsets are not

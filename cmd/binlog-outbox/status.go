@@ -63,6 +63,12 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 	if s.Position.Set != nil {
 		out.Position.GTIDSet = s.Position.Set.String()
 	}
+	if len(s.Takeover) > 0 {
+		out.Takeover = map[string]float64{}
+		for _, p := range s.Takeover {
+			out.Takeover[p.Name] = p.Took.Seconds()
+		}
+	}
 	if e := s.LastError; e != nil {
 		out.LastError = &admin.LastError{Code: e.Code, Message: e.Message, GTID: e.GTID.String(), At: e.At, RetryAt: timeOrNil(e.Retrying)}
 	}
