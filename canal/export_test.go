@@ -1,6 +1,8 @@
 package canal
 
 import (
+	"time"
+
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
@@ -20,6 +22,18 @@ func NewWalker(cfg Config, flavor position.Flavor, from position.Position,
 	w.w.shapes.columns = columns
 	return w
 }
+
+// Await makes the walker compare a transaction first; proven is called when the
+// walk can go on.
+func (w *Walker) Await(g position.GTID, committed time.Time, executed *position.Set, proven func()) {
+	w.w.proof = &proof{gtid: g, committed: committed, executed: executed, proven: proven}
+}
+
+// What ends a dump that only compares.
+var (
+	ErrProven = errProven
+	ErrAbsent = errAbsent
+)
 
 // Handle takes one event.
 func (w *Walker) Handle(raw []byte) error { return w.w.handle(raw) }

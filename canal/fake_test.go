@@ -31,7 +31,18 @@ type fake struct {
 
 func newFake(t *testing.T, serve func(d canaltest.Dump, to *canaltest.Sender) error) *fake {
 	t.Helper()
+	noLeaks(t)
+	return startFake(t, serve)
+}
+
+// noLeaks looks for goroutines when everything that is started from now on has ended.
+func noLeaks(t *testing.T) {
 	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
+
+func startFake(t *testing.T, serve func(d canaltest.Dump, to *canaltest.Sender) error) *fake {
+	t.Helper()
 	f := &fake{t: t, Server: &canaltest.Server{
 		UUID: sid.String(), GTIDMode: "ON", Executed: sid.String() + ":1-100", LogBin: "ON",
 		Binlogs: []string{"binlog.000009", "binlog.000010", "binlog.000011"}, Serve: serve,
@@ -43,7 +54,6 @@ func newFake(t *testing.T, serve func(d canaltest.Dump, to *canaltest.Sender) er
 		if err := f.Server.Close(); err != nil {
 			t.Error(err)
 		}
-		goleak.VerifyNone(t, before)
 	})
 	f.cfg = canal.Config{
 		Host: "127.0.0.1", Port: f.Port(), User: canaltest.User, Password: canaltest.Password, ServerID: 7,

@@ -39,6 +39,9 @@ type Server struct {
 	LogBin    string
 	Binlogs   []string // names; each is 1 MiB long
 	StatusErr error    // instead of the answer to SHOW BINARY LOG STATUS
+	// Received is the Retrieved_Gtid_Set of SHOW REPLICA STATUS; a server without one
+	// is no replica.
+	Received string
 
 	// Serve is called for each dump and sends until it returns: an error goes to
 	// the reader as an ERR packet, after nil the server says nothing more.
@@ -48,10 +51,11 @@ type Server struct {
 	wg       sync.WaitGroup
 	done     chan struct{}
 
-	mu      sync.Mutex
-	conns   map[net.Conn]struct{}
-	queries []string
-	dumps   []Dump
+	mu       sync.Mutex
+	readOnly bool
+	conns    map[net.Conn]struct{}
+	queries  []string
+	dumps    []Dump
 }
 
 // Start listens on a loopback port. The caller closes the server.
@@ -67,6 +71,22 @@ func (s *Server) Start() error {
 
 // Port is where the server listens, on 127.0.0.1.
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
+
+// SetReadOnly makes the server a replica, or a primary again, at any time.
+func (s *Server) SetReadOnly(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readOnly = on
+}
+
+func (s *Server) isReadOnly() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.readOnly {
+		return "ON"
+	}
+	return "OFF"
+}
 
 // Queries are all statements that came so far.
 func (s *Server) Queries() []string {
@@ -155,6 +175,7 @@ func (s *Server) answer(query string) (*mysql.Result, error) {
 	case strings.HasPrefix(query, "SHOW GLOBAL VARIABLES"):
 		return rows([]string{"Variable_name", "Value"},
 			[]any{"server_uuid", s.UUID}, []any{"gtid_mode", s.GTIDMode}, []any{"log_bin", s.LogBin}, []any{"server_id", "1"},
+			[]any{"read_only", s.isReadOnly()}, []any{"super_read_only", s.isReadOnly()},
 			[]any{"version", "8.4.0"}, []any{"binlog_format", "ROW"}, []any{"binlog_row_image", "FULL"})
 	case strings.Contains(query, "@@GLOBAL.gtid_executed"):
 		return rows([]string{"executed", "purged"}, []any{s.Executed, s.Purged})
@@ -168,6 +189,10 @@ func (s *Server) answer(query string) (*mysql.Result, error) {
 		return rows([]string{"File", "Position", "Do", "Ignore", "Executed_Gtid_Set"}, []any{s.Binlogs[len(s.Binlogs)-1], uint64(157), "", "", s.Executed})
 	case query == "SHOW BINARY LOG STATUS":
 		return nil, s.StatusErr
+	case query == "SHOW REPLICA STATUS" && s.Received != "":
+		return rows([]string{"Retrieved_Gtid_Set"}, []any{s.Received})
+	case query == "SHOW REPLICA STATUS":
+		return rows([]string{"Retrieved_Gtid_Set"})
 	case strings.HasPrefix(query, "SET "):
 		return nil, nil
 	}
