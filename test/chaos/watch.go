@@ -1,0 +1,108 @@
+package chaos
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/binlog-outbox/binlog-outbox/test/chaos/judge"
+	"github.com/binlog-outbox/binlog-outbox/test/e2e/history"
+)
+
+// watch is a read_committed consumer that goes past all proxies and notes what it
+// sees, and when.
+type watch struct {
+	client *kgo.Client
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu    sync.Mutex
+	seen  [][]judge.Entry
+	count int
+	last  time.Time // when the newest record came
+	// arrivals are the times at which fetches with records came.
+	arrivals []time.Time
+}
+
+func startWatch(ctx context.Context, brokers []string) (*watch, error) {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(50*time.Millisecond), kgo.UnknownTopicRetries(-1),
+		kgo.MetadataMinAge(100*time.Millisecond), kgo.MetadataMaxAge(2*time.Second), kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
+	)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watch{client: client, cancel: cancel, done: make(chan struct{}), seen: make([][]judge.Entry, partitions)}
+	go w.run(ctx)
+	return w, nil
+}
+
+func (w *watch) run(ctx context.Context) {
+	defer close(w.done)
+	for ctx.Err() == nil {
+		fetches := w.client.PollFetches(ctx) // errors are brokers that are away
+		now := time.Now()
+		w.mu.Lock()
+		n := 0
+		fetches.EachRecord(func(r *kgo.Record) {
+			if int(r.Partition) < len(w.seen) {
+				w.seen[r.Partition] = append(w.seen[r.Partition], entry(r))
+				n++
+			}
+		})
+		if n > 0 {
+			w.count, w.last = w.count+n, now
+			w.arrivals = append(w.arrivals, now)
+		}
+		w.mu.Unlock()
+	}
+}
+
+// entry takes from a record what the judge needs.
+func entry(r *kgo.Record) judge.Entry {
+	e := judge.Entry{Offset: r.Offset, Producer: r.ProducerID, Epoch: r.ProducerEpoch, Time: r.Timestamp}
+	if r.Attrs.IsControl() {
+		e.Control = true
+		e.Commit = len(r.Key) >= 4 && r.Key[3] == 1
+		return e
+	}
+	if p, err := history.ParsePayload(r.Value); err == nil {
+		e.Row = p.Row
+	}
+	return e
+}
+
+func (w *watch) records() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
+}
+
+// arrivedAfter returns when the first records came after t; zero if none did.
+func (w *watch) arrivedAfter(t time.Time) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := len(w.arrivals) - 1; i >= 0; i-- {
+		if !w.arrivals[i].After(t) {
+			if i+1 < len(w.arrivals) {
+				return w.arrivals[i+1]
+			}
+			return time.Time{}
+		}
+	}
+	if len(w.arrivals) > 0 {
+		return w.arrivals[0]
+	}
+	return time.Time{}
+}
+
+func (w *watch) stop() [][]judge.Entry {
+	w.cancel()
+	<-w.done
+	w.client.Close()
+	return w.seen
+}
