@@ -182,7 +182,9 @@ type ConnectorStatus struct {
 	Phase     string `json:"phase"`
 	Published uint64 `json:"published_records"`
 	Terms     uint64 `json:"terms"`
-	Position  struct {
+	// Takeover are the seconds of each phase of the last term's beginning.
+	Takeover map[string]float64 `json:"takeover_seconds"`
+	Position struct {
 		GTIDSet  string `json:"gtid_set"`
 		Sequence uint64 `json:"sequence"`
 	} `json:"position"`

@@ -1,0 +1,60 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/test/chaos/plan"
+)
+
+// ZombiePlan stops the leader for a time and lets it go on, under load, again and
+// again: each time another has taken over meanwhile.
+func ZombiePlan(times int, asleep time.Duration) (p plan.Plan, length time.Duration) {
+	at := 2 * time.Second
+	for range times {
+		p.Steps = append(p.Steps, plan.Step{At: at, For: asleep, Kind: plan.SleepNode, Target: plan.Leader})
+		at += asleep + 6*time.Second
+	}
+	return p, at
+}
+
+// Zombies plays ZombiePlan. Whatever a leader that wakes up has still in its hands
+// must not reach a read_committed consumer; the report says whether any did, as rows
+// that come twice, out of order or outside of their transaction.
+func Zombies(ctx context.Context, o Options, times int, asleep time.Duration) (*Report, error) {
+	p, length := ZombiePlan(times, asleep)
+	p.Seed = o.Seed
+	r, err := Run(ctx, o, p, length)
+	if err != nil {
+		return nil, err
+	}
+	if n := r.Takeovers[plan.SleepNode]; n < times {
+		return r, fmt.Errorf("the leader was stopped %d times and only %d takeovers came of it", times, n)
+	}
+	return r, nil
+}
+
+// Runs plays one plan after the other until the time is over, each on a new stage.
+func Runs(ctx context.Context, o Options, total, each time.Duration, report func(*Report)) error {
+	deadline := time.Now().Add(total)
+	for n := 0; n == 0 || time.Until(deadline) > each/2; n++ {
+		length := min(each, max(time.Minute, time.Until(deadline)-time.Minute))
+		po := plan.DefaultOptions(length)
+		po.Without = o.Without()
+		r, err := Run(ctx, o, plan.Make(o.Seed, po), length)
+		if err != nil {
+			return fmt.Errorf("seed %d: %w", o.Seed, err)
+		}
+		report(r)
+		if r.Broken != nil {
+			return errBroken
+		}
+		o.Seed = rand.Uint64N(1_000_000_000)
+	}
+	return nil
+}
+
+var errBroken = errors.New("promises were broken")
