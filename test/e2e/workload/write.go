@@ -193,6 +193,7 @@ func (w *session) run(ctx context.Context, transactions int, every time.Duration
 				return err
 			}
 			w.disconnect()
+			sleep(ctx, 20*time.Millisecond) // a server that refuses is not to be hammered
 		}
 		done += n
 		if every > 0 {
