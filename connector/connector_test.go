@@ -248,13 +248,13 @@ func TestShortLivesMakeProgress(t *testing.T) {
 			lease, cut := context.WithCancel(context.Background())
 			done := make(chan struct{})
 			go func() { defer close(done); c.Run(stop, lease, 1) }()
-			time.Sleep(150 * time.Millisecond)
+			time.Sleep(400 * time.Millisecond)
 			cut()
 			<-done
 			end()
 		}
 		if p, _ := w.Position(); p.Set.Count() != 60 {
-			t.Errorf("after 40 lives of 150 ms the stored position is %s", p)
+			t.Errorf("after 40 lives of 400 ms the stored position is %s", p)
 		}
 	})
 }
