@@ -21,16 +21,29 @@ func TestChaos(t *testing.T) {
 	if n == 0 {
 		n = rand.Uint64N(1_000_000)
 	}
+	t.Logf("seed %d; to repeat its plan: go test ./test/chaos -run TestChaos -chaos.seed %d -chaos.time %v", n, n, *length)
+	judged(t, n, func(o Options) (*Report, error) {
+		po := plan.DefaultOptions(*length)
+		po.Calm = 6 * time.Second
+		po.Without = o.Without()
+		return Run(t.Context(), o, plan.Make(n, po), *length)
+	})
+}
+
+// TestZombie wakes a leader that was stopped beyond the timeout of its transaction.
+func TestZombie(t *testing.T) {
+	judged(t, 1, func(o Options) (*Report, error) {
+		return Zombies(t.Context(), o, 1, transactionTimeout+2*time.Second)
+	})
+}
+
+func judged(t *testing.T, seed uint64, run func(Options) (*Report, error)) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "binlog-outbox-chaos-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("seed %d; to repeat its plan: go test ./test/chaos -run TestChaos -chaos.seed %d -chaos.time %v", n, n, *length)
-	o := Options{Dir: dir, Seed: n, Log: t.Output()}
-	po := plan.DefaultOptions(*length)
-	po.Calm = 6 * time.Second
-	po.Without = o.Without()
-	report, err := Run(t.Context(), o, plan.Make(n, po), *length)
+	report, err := run(Options{Dir: dir, Seed: seed, Log: t.Output()})
 	if err != nil {
 		t.Fatalf("%v\nlogs and data are kept in %s", err, dir)
 	}

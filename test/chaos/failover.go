@@ -21,6 +21,10 @@ type Failovers struct {
 	Phases map[string][]time.Duration
 }
 
+// rest is what no phase of the new leader's term accounts for: the old leader's last
+// batch, the election with its barrier, and the new leader's first batch.
+const rest = "election and batches"
+
 // FailoverOptions say how failovers are measured.
 type FailoverOptions struct {
 	Options
@@ -98,14 +102,17 @@ func (s *Stage) failover(ctx context.Context, w *watch, f *Failovers) error {
 			return context.Cause(ctx)
 		}
 	}
-	f.Gap = append(f.Gap, w.longestGap(began.Add(-100*time.Millisecond), w.arrivedAfter(streaming)))
+	gap := w.longestGap(began.Add(-100*time.Millisecond), w.arrivedAfter(streaming))
+	f.Gap = append(f.Gap, gap)
 	phases, err := leader.phases(ctx)
 	if err != nil {
 		return err
 	}
 	for name, d := range phases {
 		f.Phases[name] = append(f.Phases[name], d)
+		gap -= d
 	}
+	f.Phases[rest] = append(f.Phases[rest], gap)
 	return old.start()
 }
 
@@ -159,6 +166,9 @@ func (w *watch) longestGap(from, until time.Time) (longest time.Duration) {
 
 // String prints the times: median and worst, and the phases' medians.
 func (f Failovers) String() string {
+	if len(f.Gap) == 0 {
+		return f.How + " was not measured"
+	}
 	out := fmt.Sprintf("%-8s %3d times: without delivery median %v, worst %v", f.How, len(f.Gap), rounded(median(f.Gap)), rounded(slices.Max(f.Gap)))
 	for _, name := range slices.Sorted(maps.Keys(f.Phases)) {
 		out += fmt.Sprintf("; %s %v", name, rounded(median(f.Phases[name])))

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/binlog-outbox/binlog-outbox/test/chaos/kproxy"
 	"github.com/binlog-outbox/binlog-outbox/test/chaos/plan"
@@ -55,6 +57,8 @@ func (s *Stage) begin(ctx context.Context, step plan.Step) (end undo, on string,
 	case plan.SwitchSource:
 		on, err = s.switchOver(ctx)
 		return nothing, on, err
+	case plan.Outage:
+		return s.outage, "all servers", s.killServers()
 	case plan.LateRequests, plan.LostRequests, plan.StallRequests:
 		for _, n := range s.nodes {
 			n.requests.Decide(kproxy.Rules(rand.New(rand.NewPCG(uint64(step.Number), uint64(n.number))), rules(step.Kind)...))
@@ -187,6 +191,46 @@ func rules(kind plan.Kind) []kproxy.Rule {
 			rule(key, kproxy.Late, few, ms, 30*ms), rule(key, kproxy.Copy, few/2, ms, 60*ms))
 	}
 	return all
+}
+
+func (s *Stage) killServers() error {
+	var errs []error
+	for _, k := range s.kafka.Brokers {
+		errs = append(errs, k.Kill())
+	}
+	for _, m := range s.sources {
+		errs = append(errs, m.Kill())
+	}
+	return errors.Join(errs...)
+}
+
+// outage ends an outage, after it has seen that the leader's readiness says that
+// nothing works while each node says that it lives.
+func (s *Stage) outage(ctx context.Context) error {
+	var errs []error
+	leader := s.leader(ctx)
+	if leader == nil {
+		errs = append(errs, errors.New("while the servers are gone the nodes should still have a leader"))
+	}
+	for _, n := range s.nodes {
+		if code, err := n.get(ctx, "/livez"); err != nil || code != http.StatusOK {
+			errs = append(errs, fmt.Errorf("while the servers are gone /livez of node %s says %d: %w", n.name, code, err))
+		}
+		if n != leader {
+			continue
+		}
+		if code, err := n.get(ctx, "/readyz"); err != nil || code != http.StatusServiceUnavailable {
+			errs = append(errs, fmt.Errorf("while the servers are gone /readyz of the leader %s says %d: %w", n.name, code, err))
+		}
+	}
+	var group errgroup.Group
+	for _, k := range s.kafka.Brokers {
+		group.Go(func() error { return k.Restart(ctx) })
+	}
+	for _, m := range s.sources {
+		group.Go(func() error { return m.Restart(ctx) })
+	}
+	return errors.Join(append(errs, group.Wait())...)
 }
 
 // switchOver makes the other source the primary, as a name that moves does.

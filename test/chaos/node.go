@@ -177,6 +177,25 @@ func (n *node) usage(ctx context.Context) (judge.Usage, error) {
 	}, nil
 }
 
+// get asks the node's admin server and returns the code of its answer.
+func (n *node) get(ctx context.Context, path string) (code int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	address, _, err := n.address(ctx)
+	if err != nil {
+		return 0, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
 // metrics reads all samples of the node's metrics, by name with labels.
 func (n *node) metrics(ctx context.Context) (map[string]float64, error) {
 	address, _, err := n.address(ctx)

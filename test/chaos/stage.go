@@ -67,6 +67,9 @@ func NewStage(ctx context.Context, o Options) (*Stage, error) {
 		o.Nodes = 3
 	}
 	o.Brokers, o.Sources = max(1, o.Brokers), max(1, o.Sources)
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return &Stage{options: o}, err
+	}
 	s := &Stage{options: o, random: rand.New(rand.NewPCG(o.Seed, 5))}
 	for i := range o.Nodes {
 		s.nodes = append(s.nodes, &node{name: "n" + strconv.Itoa(i+1), number: i, requests: kproxy.New(), peers: map[string]*servers.Proxy{}})
@@ -363,8 +366,10 @@ func (s *Stage) Close() error {
 // addrs are the brokers without any proxy in front.
 func (s *Stage) addrs() []string { return s.kafka.Addrs() }
 
-func (s *Stage) logf(format string, args ...any) {
-	if s.options.Log != nil {
-		fmt.Fprintf(s.options.Log, format+"\n", args...)
+func (s *Stage) logf(format string, args ...any) { s.options.logf(format, args...) }
+
+func (o Options) logf(format string, args ...any) {
+	if o.Log != nil {
+		fmt.Fprintf(o.Log, format+"\n", args...)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/test/chaos/plan"
@@ -37,6 +40,18 @@ func Zombies(ctx context.Context, o Options, times int, asleep time.Duration) (*
 	return r, nil
 }
 
+// Outages kills MySQL and all brokers at once and brings them back after a time,
+// again and again. The nodes wait it out by themselves.
+func Outages(ctx context.Context, o Options, times int, gone time.Duration) (*Report, error) {
+	p := plan.Plan{Seed: o.Seed}
+	at := 2 * time.Second
+	for range times {
+		p.Steps = append(p.Steps, plan.Step{At: at, For: gone, Kind: plan.Outage})
+		at += gone + 15*time.Second
+	}
+	return Run(ctx, o, p, at)
+}
+
 // Runs plays one plan after the other until the time is over, each on a new stage.
 func Runs(ctx context.Context, o Options, total, each time.Duration, report func(*Report)) error {
 	deadline := time.Now().Add(total)
@@ -44,13 +59,19 @@ func Runs(ctx context.Context, o Options, total, each time.Duration, report func
 		length := min(each, max(time.Minute, time.Until(deadline)-time.Minute))
 		po := plan.DefaultOptions(length)
 		po.Without = o.Without()
-		r, err := Run(ctx, o, plan.Make(o.Seed, po), length)
+		one := o
+		one.Dir = filepath.Join(o.Dir, strconv.Itoa(n))
+		o.logf("seed %d; to repeat its plan: go run ./test/chaos/cmd -seed %d -time %v -sources %d -brokers %d", o.Seed, o.Seed, length, max(1, o.Sources), max(1, o.Brokers))
+		r, err := Run(ctx, one, plan.Make(o.Seed, po), length)
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", o.Seed, err)
 		}
 		report(r)
 		if r.Broken != nil {
 			return errBroken
+		}
+		if err := os.RemoveAll(one.Dir); err != nil {
+			return err
 		}
 		o.Seed = rand.Uint64N(1_000_000_000)
 	}

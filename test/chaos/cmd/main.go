@@ -4,6 +4,7 @@
 //	go run ./test/chaos/cmd -time 1h -sources 2      an hour, with switch-overs of MySQL
 //	go run ./test/chaos/cmd -seed 7 -time 5m         the plan of that seed
 //	go run ./test/chaos/cmd zombie -times 20         leaders that sleep for a minute
+//	go run ./test/chaos/cmd outage -times 1 -asleep 2m   MySQL and all brokers gone
 //	go run ./test/chaos/cmd failover -times 20       how long consumers wait for the next leader
 package main
 
@@ -16,7 +17,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/test/chaos"
@@ -33,14 +33,13 @@ func main() {
 
 // settings are what the command line says.
 type settings struct {
-	options  chaos.Options
-	time     time.Duration
-	each     time.Duration
-	times    int
-	asleep   time.Duration
-	rate     int
-	record   string
-	external bool
+	options chaos.Options
+	time    time.Duration
+	each    time.Duration
+	times   int
+	asleep  time.Duration
+	rate    int
+	record  string
 }
 
 func run(ctx context.Context, args []string) error {
@@ -56,8 +55,8 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&s.options.MariaDB, "mariadb", false, "MariaDB in place of MySQL")
 	flags.DurationVar(&s.time, "time", 10*time.Minute, "how long in all")
 	flags.DurationVar(&s.each, "each", 10*time.Minute, "how long before everything is made anew, with another seed")
-	flags.IntVar(&s.times, "times", 20, "how often, of zombie and failover")
-	flags.DurationVar(&s.asleep, "asleep", time.Minute, "how long a leader is stopped, of zombie")
+	flags.IntVar(&s.times, "times", 20, "how often, of zombie, outage and failover")
+	flags.DurationVar(&s.asleep, "asleep", time.Minute, "how long a leader is stopped, or the servers are gone, of zombie and outage")
 	flags.IntVar(&s.rate, "rate", 1000, "rows a second, of failover")
 	flags.StringVar(&s.record, "record", "", "file to append the results to, with versions and machine")
 	if err := flags.Parse(args); err != nil {
@@ -89,17 +88,16 @@ func (s *settings) do(ctx context.Context, what string, args []string) error {
 	}()
 	switch what {
 	case "chaos":
-		fmt.Printf("seed %d\n", s.options.Seed)
-		n := 0
-		dir := s.options.Dir
-		s.options.Dir = filepath.Join(dir, "0")
 		return chaos.Runs(ctx, s.options, s.time, s.each, func(r *chaos.Report) {
-			n++
 			fmt.Println(r)
 			results.Reports = append(results.Reports, r)
 		})
-	case "zombie":
-		r, err := chaos.Zombies(ctx, s.options, s.times, s.asleep)
+	case "zombie", "outage":
+		play := chaos.Zombies
+		if what == "outage" {
+			play = chaos.Outages
+		}
+		r, err := play(ctx, s.options, s.times, s.asleep)
 		if r != nil {
 			fmt.Println(r)
 			results.Reports = append(results.Reports, r)
@@ -114,7 +112,7 @@ func (s *settings) do(ctx context.Context, what string, args []string) error {
 		results.Failovers = all
 		return err
 	}
-	return fmt.Errorf("there is no %q: chaos, zombie or failover", what)
+	return fmt.Errorf("there is no %q: chaos, zombie, outage or failover", what)
 }
 
 func appendTo(path string, r *chaos.Results) (err error) {

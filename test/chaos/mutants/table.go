@@ -92,13 +92,8 @@ func Mutants() []Mutant { //nolint:funlen // a table
 `},
 				{sink, `
 		pos, found, err = readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
-		if err != nil {
-			return classify("reading the position", err)
-		}
-		return nil
 `, `
 		pos, found, err = early.position()
-		return err
 `},
 				{sink, `
 // claim sends`, `

@@ -34,6 +34,8 @@ const (
 	PauseMySQL    Kind = "SIGSTOP of mysqld"
 	SwitchSource  Kind = "switch-over of the source"
 	FullDisk      Kind = "a full disk under a node"
+	// Outage is in no plan that a seed makes.
+	Outage Kind = "MySQL and all brokers gone at once"
 )
 
 // spec says how often a kind comes and how long it lasts.
