@@ -74,10 +74,14 @@ type Memory interface {
 type Positions interface {
 	// Position returns the stored position; found is false when there is none.
 	Position() (pos position.Position, found bool)
-	// SavePosition stores pos, which it must not keep a reference to after it
+	// Begin starts a run of the term with the given number and returns the position
+	// that it goes on from. What an earlier run still saves is refused, and so is
+	// what this one saves after an operator has set the position.
+	Begin(term uint64) (pos position.Position, found bool)
+	// SavePosition stores pos for the run that has begun last, which it must not keep a reference to after it
 	// returned. An error that wraps ErrSuperseded ends the term; a non-retryable
 	// one fails the connector; after any other, the next save may succeed.
-	SavePosition(ctx context.Context, term uint64, pos position.Position) error
+	SavePosition(ctx context.Context, pos position.Position) error
 	// RunState is what an operator wants of the connector.
 	RunState() RunState
 	// Changed is closed when the stored state has changed since this call.

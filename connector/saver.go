@@ -18,7 +18,6 @@ import (
 // publishing.
 type saver struct {
 	positions Positions
-	term      uint64
 	every     time.Duration // between saves while the position moves
 	quiet     time.Duration // without movement before a save
 	timeout   time.Duration // of one save
@@ -36,9 +35,9 @@ type saver struct {
 
 // newSaver returns a saver that stands at from. When the sink was ahead of the
 // store, from is saved too: the store catches up even if nothing more is published.
-func newSaver(p Positions, number uint64, from position.Position, cfg Config, m *metrics, log *slog.Logger) *saver {
+func newSaver(p Positions, from position.Position, cfg Config, m *metrics, log *slog.Logger) *saver {
 	s := &saver{
-		positions: p, term: number, position: from.Clone(), metrics: m, log: log,
+		positions: p, position: from.Clone(), metrics: m, log: log,
 		every: cfg.SaveEvery, quiet: cfg.SaveQuiet, timeout: cfg.SaveTimeout,
 		wake: make(chan struct{}, 1), finished: make(chan struct{}),
 	}
@@ -140,7 +139,7 @@ func (s *saver) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	started := time.Now()
-	err := s.positions.SavePosition(ctx, s.term, p)
+	err := s.positions.SavePosition(ctx, p)
 	s.metrics.offsetCommit(err, time.Since(started))
 	if err != nil {
 		s.mu.Lock()

@@ -259,13 +259,15 @@ func (w *world) Encode(mem Memory, row *schema.Row) (kafka.Record, bool, error) 
 	return kafka.Record{Topic: "t", Partition: -1, Key: key}, true, nil
 }
 
+func (w *world) Begin(uint64) (position.Position, bool) { return w.Position() }
+
 func (w *world) Position() (position.Position, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stored.Clone(), w.found
 }
 
-func (w *world) SavePosition(ctx context.Context, _ uint64, p position.Position) error {
+func (w *world) SavePosition(ctx context.Context, p position.Position) error {
 	if w.chance() {
 		return errSim
 	}

@@ -147,7 +147,7 @@ func (c *Connector) lastError(err error, next time.Time) *LastError {
 func (t *term) streaming(source Source, from position.Position, phases []Phase) {
 	t.pipe = newPipe(t.cfg.Limits, t.encoder)
 	t.pipe.alone = t.alone
-	t.saver = newSaver(t.positions, t.number, from, t.cfg, t.metrics, t.log)
+	t.saver = newSaver(t.positions, from, t.cfg, t.metrics, t.log)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stream = &streamState{source: source, pipe: t.pipe, saver: t.saver}

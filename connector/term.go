@@ -108,7 +108,7 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 	if err != nil {
 		return position.Position{}, err
 	}
-	stored, inStore := t.positions.Position()
+	stored, inStore := t.positions.Begin(t.number)
 	if from, ok, err := reconcile(sunk, inSink, stored, inStore); err != nil || ok {
 		return from, err
 	}
@@ -118,7 +118,7 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 		return position.Position{}, err
 	}
 	t.log.Info("starting for the first time", "position", from.String())
-	if err := t.positions.SavePosition(ctx, t.number, from.Clone()); err != nil {
+	if err := t.positions.SavePosition(ctx, from.Clone()); err != nil {
 		return position.Position{}, fmt.Errorf("storing the first position: %w", err)
 	}
 	return from, nil

@@ -157,7 +157,6 @@ func (d *daemon) run(ctx context.Context) error {
 func (d *daemon) lead(stop, lease context.Context, term uint64) {
 	var wg sync.WaitGroup
 	for _, c := range d.connectors {
-		c.positions.newRun()
 		wg.Go(func() {
 			defer c.standby()
 			c.Run(stop, lease, term)

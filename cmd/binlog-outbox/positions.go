@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -50,17 +48,17 @@ type positions struct {
 	node    *ha.Node
 	notices *notices
 	name    string
-	// run is new for each leadership, so that what an earlier one still has under
-	// way is refused by the store.
-	mu  sync.Mutex
-	run string
+	mu      sync.Mutex
+	run     ha.Run
 }
 
-// newRun begins a new run and returns when earlier ones can no longer save.
-func (p *positions) newRun() {
+// Begin starts a run under the leadership of term.
+func (p *positions) Begin(term uint64) (position.Position, bool) {
+	run, state := p.node.NewRun(p.name, term)
 	p.mu.Lock()
-	p.run = uuid.NewString()
+	p.run = run
 	p.mu.Unlock()
+	return state.Position, !state.Position.IsZero()
 }
 
 func (p *positions) Position() (position.Position, bool) {
@@ -68,9 +66,9 @@ func (p *positions) Position() (position.Position, bool) {
 	return s.Position, ok && !s.Position.IsZero()
 }
 
-func (p *positions) SavePosition(ctx context.Context, term uint64, pos position.Position) error {
+func (p *positions) SavePosition(ctx context.Context, pos position.Position) error {
 	p.mu.Lock()
-	run := ha.Run{Term: term, ID: p.run}
+	run := p.run
 	p.mu.Unlock()
 	err := p.node.SavePosition(ctx, p.name, run, pos)
 	var refused *ha.RejectedError
