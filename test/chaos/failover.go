@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,10 +22,6 @@ type Failovers struct {
 	// Phases are the parts of it that the new leader has measured.
 	Phases map[string][]time.Duration
 }
-
-// rest is what no phase of the new leader's term accounts for: the old leader's last
-// batch, the election with its barrier, and the new leader's first batch.
-const rest = "election and batches"
 
 // FailoverOptions say how failovers are measured.
 type FailoverOptions struct {
@@ -102,17 +100,15 @@ func (s *Stage) failover(ctx context.Context, w *watch, f *Failovers) error {
 			return context.Cause(ctx)
 		}
 	}
-	gap := w.longestGap(began.Add(-100*time.Millisecond), w.arrivedAfter(streaming))
-	f.Gap = append(f.Gap, gap)
-	phases, err := leader.phases(ctx)
+	first := w.arrivedAfter(streaming)
+	f.Gap = append(f.Gap, w.longestGap(began.Add(-100*time.Millisecond), first))
+	phases, err := leader.phases(ctx, began, first)
 	if err != nil {
 		return err
 	}
 	for name, d := range phases {
 		f.Phases[name] = append(f.Phases[name], d)
-		gap -= d
 	}
-	f.Phases[rest] = append(f.Phases[rest], gap)
 	return old.start()
 }
 
@@ -132,15 +128,35 @@ func (s *Stage) newLeader(ctx context.Context, old *node) (*node, error) {
 	}
 }
 
-// phases are how long each part of its last takeover took, as the node says.
-func (n *node) phases(ctx context.Context) (map[string]time.Duration, error) {
+// phases are how long each part of the takeover took: until this node led, with
+// everything applied; each phase of its term; and from there to the first record.
+func (n *node) phases(ctx context.Context, began, first time.Time) (map[string]time.Duration, error) {
 	s, _, err := n.status(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]time.Duration{}
 	for name, seconds := range s.Connectors[0].Takeover {
-		out[name] = time.Duration(seconds * float64(time.Second))
+		out["term: "+name] = time.Duration(seconds * float64(time.Second))
+	}
+	log, err := n.running().Log()
+	if err != nil {
+		return nil, err
+	}
+	for raw := range bytes.Lines(log) {
+		var line struct {
+			Time time.Time `json:"time"`
+			Msg  string    `json:"msg"`
+		}
+		if json.Unmarshal(raw, &line) != nil || line.Time.Before(began) {
+			continue
+		}
+		switch line.Msg {
+		case "this node leads":
+			out["elect and barrier"] = line.Time.Sub(began)
+		case "streaming":
+			out["first batch"] = first.Sub(line.Time)
+		}
 	}
 	return out, nil
 }
