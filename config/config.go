@@ -40,6 +40,16 @@ type Cluster struct {
 	Peers     []string   `yaml:"peers"`
 	TLS       ClusterTLS `yaml:"tls"`
 	Insecure  bool       `yaml:"insecure"`
+	// HeartbeatTimeout, ElectionTimeout and LeaseTimeout 0 are the package ha's own
+	// defaults.
+	HeartbeatTimeout time.Duration `yaml:"heartbeat_timeout"`
+	ElectionTimeout  time.Duration `yaml:"election_timeout"`
+	LeaseTimeout     time.Duration `yaml:"lease_timeout"`
+	StepDownAfter    time.Duration `yaml:"step_down_after"`
+	StepDownCooldown time.Duration `yaml:"step_down_cooldown"`
+	PromoteAfter     time.Duration `yaml:"promote_after"`
+	Witness          bool          `yaml:"witness"`
+	Join             bool          `yaml:"join"`
 }
 
 // ClusterTLS secures the traffic between nodes with mutual TLS: each of the
@@ -48,6 +58,8 @@ type ClusterTLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 	CA   string `yaml:"client_ca"`
+	// Role is a name that the certificate of every node must have.
+	Role string `yaml:"role"`
 }
 
 // Peer is one node of the cluster, as written in Cluster.Peers ("id=host:port").

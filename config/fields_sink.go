@@ -50,8 +50,7 @@ func kafkaFields() []field {
 		{path: "connectors[].headers.context", def: "true", replaces: "extended.headers.enabled",
 			doc: "Send Debezium's __debezium.context.* headers."},
 		{path: "connectors[].headers.sequence",
-			planned: "sequence headers are not available yet",
-			doc:     "Send a header that counts the connector's rows from 1 without gaps, so that consumers can tell a repetition."},
+			doc: "Send the headers __binlog_outbox.gtid, .ordinal (number of the row in its transaction, from 1), .seq (counts the connector's records from 1 without gaps) and .term, so that a consumer can drop a repetition: per partition, what is not above the highest seq it has seen."},
 
 		{path: "connectors[].kafka", doc: "The cluster written to."},
 		{path: "connectors[].kafka.brokers", replaces: "bootstrap.servers, producer.override.bootstrap.servers", required: true, example: "[kafka-1.example.internal:9092]",

@@ -176,7 +176,21 @@ func (b *builder) cluster(c *Cluster) {
 		b.require(!ids[id], path, "the node %s is in the list twice", id)
 		ids[id] = true
 	}
-	b.require(ids[b.config.Node.ID], "cluster.peers", "does not list this node, %s; add it, or set node.id", b.config.Node.ID)
+	if c.Join {
+		b.require(!ids[b.config.Node.ID], "cluster.join", "has no use for a node that is in peers; take %s out of the list, or join out", b.config.Node.ID)
+		b.require(c.Advertise != "", "cluster.advertise", "is required with cluster.join")
+	} else {
+		b.require(ids[b.config.Node.ID], "cluster.peers", "does not list this node, %s; add it, or set node.id", b.config.Node.ID)
+	}
+	for _, d := range []struct {
+		key   string
+		value time.Duration
+	}{
+		{"heartbeat_timeout", c.HeartbeatTimeout}, {"election_timeout", c.ElectionTimeout}, {"lease_timeout", c.LeaseTimeout},
+		{"step_down_after", c.StepDownAfter}, {"step_down_cooldown", c.StepDownCooldown}, {"promote_after", c.PromoteAfter},
+	} {
+		b.require(d.value >= 0, "cluster."+d.key, "%s must not be negative", d.value)
+	}
 	if c.Listen == "" {
 		b.reject("cluster.listen", "is required with cluster.peers; for instance 0.0.0.0:7400")
 	} else {

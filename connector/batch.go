@@ -44,6 +44,8 @@ type pipe struct {
 	// alone is a transaction that gets a batch of its own, so that its refusal by
 	// the sink holds back nothing that came before.
 	alone position.Mark
+	// sequence is nil unless records get headers with it.
+	sequence *sequence
 
 	mu      sync.Mutex
 	filling *batch
@@ -98,7 +100,7 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 		if tx.FirstRow+uint64(i) < skip {
 			continue
 		}
-		if err := b.encode(p.enc, tx, i); err != nil {
+		if err := b.encode(p, tx, i); err != nil {
 			clear(b.Records[records:])
 			b.Records = b.Records[:records]
 			return err
@@ -116,13 +118,14 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 	return nil
 }
 
-func (b *batch) encode(enc Encoder, tx *canal.Transaction, i int) error {
-	rec, ok, err := enc.Encode(b.memory, &tx.Rows[i])
+func (b *batch) encode(p *pipe, tx *canal.Transaction, i int) error {
+	rec, ok, err := p.enc.Encode(b.memory, &tx.Rows[i])
 	if err != nil {
 		return &RowError{Mark: tx.Mark, Row: tx.FirstRow + uint64(i), Err: err}
 	}
 	if ok {
 		rec.Mark = len(b.Marks)
+		p.sequence.add(&rec, tx.Mark.GTID, tx.FirstRow+uint64(i))
 		b.Records = append(b.Records, rec)
 	}
 	return nil

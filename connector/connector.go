@@ -27,6 +27,9 @@ type Config struct {
 	DrainTimeout time.Duration
 	// RetryInitial and RetryMax bound the pause between terms.
 	RetryInitial, RetryMax time.Duration
+	// SequenceHeaders adds to every record where it stands in its transaction and in
+	// the life of the connector; see HeaderSeq.
+	SequenceHeaders bool
 	// MaxAttempts is how many terms in a row may fail before they stream anything
 	// until the connector fails; negative means any number.
 	MaxAttempts int

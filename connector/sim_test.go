@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,13 +42,14 @@ type world struct {
 	away     error // what opening the source answers while it is set
 
 	// What is durable.
-	log    []uint64
-	sunk   position.Position
-	inSink bool
-	stored position.Position
-	found  bool
-	want   RunState
-	change chan struct{}
+	log      []uint64
+	wrongSeq []string
+	sunk     position.Position
+	inSink   bool
+	stored   position.Position
+	found    bool
+	want     RunState
+	change   chan struct{}
 }
 
 var simServer = uuid.MustParse("3e11fa47-71ca-11e1-9e33-c80aa9429562")
@@ -196,7 +198,7 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 			done = r.Mark
 			for _, before := range b.Records[:i] {
 				if before.Mark < done {
-					s.w.log = append(s.w.log, binary.BigEndian.Uint64(before.Key))
+					s.w.note(before)
 				}
 			}
 		}
@@ -215,7 +217,7 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 		s.w.sunk, s.w.inSink = b.Position.Clone(), true
 	}
 	for _, r := range b.Records[:acked] {
-		s.w.log = append(s.w.log, binary.BigEndian.Uint64(r.Key))
+		s.w.note(r)
 	}
 	if !broken {
 		return len(b.Marks), nil
@@ -228,6 +230,21 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 		done = 0
 	}
 	return done, errSim
+}
+
+// note takes a record into the log. Ids are counted from 1 as the rows were
+// inserted, so a record's seq header must be its id, also when it comes again.
+func (w *world) note(r kafka.Record) {
+	id := binary.BigEndian.Uint64(r.Key)
+	w.log = append(w.log, id)
+	for _, h := range r.Headers {
+		if h.Key == HeaderSeq && string(h.Value) != strconv.FormatUint(id, 10) {
+			w.wrongSeq = append(w.wrongSeq, fmt.Sprintf("%s on row %d", h.Value, id))
+		}
+	}
+	if len(r.Headers) != 4 {
+		w.wrongSeq = append(w.wrongSeq, fmt.Sprintf("%d headers on row %d", len(r.Headers), id))
+	}
 }
 
 // --- encoder and store
@@ -314,6 +331,7 @@ func (w *world) notify() {
 func (w *world) connector() *Connector {
 	cfg := DefaultConfig()
 	cfg.Name = "sim"
+	cfg.SequenceHeaders = true
 	cfg.Limits = Limits{Rows: 7, Bytes: 1 << 20}
 	if w.attempts > 0 {
 		cfg.MaxAttempts = w.attempts
@@ -348,6 +366,9 @@ func (w *world) life(c *Connector, work time.Duration, crash bool) {
 
 func (w *world) check(t *testing.T, seed uint64) {
 	t.Helper()
+	if len(w.wrongSeq) > 0 {
+		t.Fatalf("seed %d: wrong sequence headers: %v", seed, w.wrongSeq)
+	}
 	high := uint64(0)
 	for i, id := range w.log {
 		if id > high+1 {

@@ -147,6 +147,9 @@ func (c *Connector) lastError(err error, next time.Time) *LastError {
 func (t *term) streaming(source Source, from position.Position, phases []Phase) {
 	t.pipe = newPipe(t.cfg.Limits, t.encoder)
 	t.pipe.alone = t.alone
+	if t.cfg.SequenceHeaders {
+		t.pipe.sequence = newSequence(from, t.number)
+	}
 	t.saver = newSaver(t.positions, from, t.cfg, t.metrics, t.log)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -139,7 +140,9 @@ func (d *daemon) run(ctx context.Context) error {
 	leadErr := d.node.Lead(lease, func(lease context.Context, term uint64) error {
 		working.Lock()
 		defer working.Unlock()
-		d.lead(leading, lease, term)
+		if err := d.lead(leading, lease, term); err != nil {
+			return err
+		}
 		return leading.Err()
 	})
 	stopLeading()
@@ -153,14 +156,66 @@ func (d *daemon) run(ctx context.Context) error {
 	return errors.Join(leadErr, nodeErr, adminErr)
 }
 
-// lead runs all connectors while this node leads.
-func (d *daemon) lead(stop, lease context.Context, term uint64) {
+// lead runs all connectors while this node leads. Its error, if any, wraps
+// ha.ErrStepDown.
+func (d *daemon) lead(stop, lease context.Context, term uint64) error {
+	working, end := context.WithCancel(stop)
+	defer end()
 	var wg sync.WaitGroup
 	for _, c := range d.connectors {
 		wg.Go(func() {
 			defer c.standby()
-			c.Run(stop, lease, term)
+			c.Run(working, lease, term)
 		})
 	}
+	err := d.watchReach(working, lease)
+	end()
 	wg.Wait()
+	return err
+}
+
+// reachInterval is how often a leader looks whether its connectors work.
+const reachInterval = time.Second
+
+// watchReach returns nil when one of the contexts ends, and an error that wraps
+// ha.ErrStepDown when no connector has been able to work for as long as the
+// configuration allows while at least one tried: another node may reach what this
+// one does not.
+func (d *daemon) watchReach(stop, lease context.Context) error {
+	after := d.cfg.Cluster.StepDownAfter
+	tick := time.NewTicker(reachInterval)
+	defer tick.Stop()
+	worked := time.Now()
+	for {
+		select {
+		case <-stop.Done():
+			return nil
+		case <-lease.Done():
+			return nil
+		case <-tick.C:
+		}
+		blind, why := d.blind()
+		if !blind {
+			worked = time.Now()
+		}
+		if after > 0 && len(d.cfg.Cluster.Peers) > 0 && time.Since(worked) > after {
+			return fmt.Errorf("no connector could work for %s (%s): %w", after, why, ha.ErrStepDown)
+		}
+	}
+}
+
+// blind reports whether at least one connector wants to work here and none can for
+// a reason that may pass, with the reason of one of them.
+func (d *daemon) blind() (blind bool, why string) {
+	for _, c := range d.connectors {
+		s := c.Status()
+		switch {
+		case s.State != connector.StateRunning:
+		case s.Phase == "streaming":
+			return false, ""
+		case s.LastError != nil:
+			blind, why = true, s.LastError.Code
+		}
+	}
+	return blind, why
 }

@@ -302,7 +302,7 @@ func connectorConfig(node *config.Config, c *config.Connector) connector.Config 
 	cc.Name = c.Name
 	cc.Limits = connector.Limits{Rows: c.Limits.BatchRecords, Bytes: int(c.Limits.BatchBytes)}
 	cc.RetryInitial, cc.RetryMax = c.Retry.Initial, c.Retry.Max
-	cc.MaxAttempts = c.Retry.MaxAttempts
+	cc.MaxAttempts, cc.SequenceHeaders = c.Retry.MaxAttempts, c.Headers.Sequence
 	cc.DrainTimeout = max(time.Second, node.Node.ShutdownTimeout/2)
 	return cc
 }
