@@ -130,9 +130,10 @@ func (b *builder) epochNanos(raw any) (any, error) {
 }
 
 // lost is for a value that the chosen mode cannot express. Debezium logs a warning
-// and sends null in its place.
+// and sends null in its place, or the column's default; where there is neither it
+// stops too.
 func (b *builder) lost(reason string) (any, error) {
-	if b.modes.Quirks && b.col.Nullable {
+	if b.modes.Quirks && (b.col.Nullable || b.out.Schema.Default != nil) {
 		return nil, nil
 	}
 	return nil, b.refuse(reason)

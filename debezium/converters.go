@@ -145,6 +145,15 @@ func (o *converterOptions) delegate(class located, path string) {
 	if !ok || l.value == "" {
 		return
 	}
+	if o.part == "header" {
+		o.c.harmless(l, "Debezium's converter hands nothing on in headers, but refuses what is not bytes")
+		for _, k := range o.c.withPrefix(key + ".") {
+			o.done[k] = true
+			option, _ := o.c.get(k)
+			o.c.harmless(option, "of that converter")
+		}
+		return
+	}
 	t, ok := converterType(l.value)
 	if !ok || t == config.ConverterSimple || t == config.ConverterBinary {
 		o.c.refuse(l, l.value+" is not possible; StringConverter, JsonConverter and ByteArrayConverter are")

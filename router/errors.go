@@ -20,7 +20,7 @@ const (
 	CodeInvalidTopic     Code = "invalid_topic"     // the topic name is not one that Kafka takes
 	CodeRouteRegex       Code = "route_regex"       // the regular expression took too long on the value
 	CodeNullValue        Code = "null_value"        // null where the schema does not allow it
-	CodeInvalidTimestamp Code = "invalid_timestamp" // the timestamp column holds a negative time
+	CodeInvalidTimestamp Code = "invalid_timestamp" // the timestamp column holds a time before 1970 or after 2262
 	CodeInvalidPartition Code = "invalid_partition" // the partition column holds a negative number
 	CodeUpdate           Code = "update"            // an UPDATE while table.op.invalid.behavior is fatal
 	CodeEnvelopeSchema   Code = "envelope_schema"   // the envelope's cached schema does not fit the row

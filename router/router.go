@@ -255,6 +255,10 @@ func (r *Router) route(ev *Event, row *schema.Row, p *plan, oldKey *converter.St
 	return r.address(ev, row, p)
 }
 
+// maxTimestamp is the last millisecond that a number of nanoseconds since 1970 holds.
+// Clients that count in them, as sarama, would send what is left of a later time.
+const maxTimestamp = math.MaxInt64 / 1_000_000
+
 // address sets the key, the topic, and checks partition and timestamp, which
 // Debezium leaves to the producer.
 func (r *Router) address(ev *Event, row *schema.Row, p *plan) (Outcome, error) {
@@ -278,6 +282,9 @@ func (r *Router) address(ev *Event, row *schema.Row, p *plan) (Outcome, error) {
 	}
 	if ev.Timestamp < NoTimestamp {
 		return Failed, p.fail(CodeInvalidTimestamp, r.cfg.Timestamp, "the timestamp is before 1970, which Kafka does not take")
+	}
+	if ev.Timestamp > maxTimestamp {
+		return Failed, p.fail(CodeInvalidTimestamp, r.cfg.Timestamp, "the timestamp is after the year 2262; a broker takes none so far ahead unless told to, and would get another one")
 	}
 	return Routed, nil
 }

@@ -37,6 +37,10 @@ type Case struct {
 	Always bool
 	// Refused says that our program refuses the configuration, which Debezium takes.
 	Refused string
+	// Taken says why our program takes a configuration that Debezium refuses.
+	Taken string
+	// Alone says that the case's statements stop every Debezium connector of the server.
+	Alone bool
 	// FullMetadata says that the case needs binlog_row_metadata=FULL on our side: rows
 	// are read after their table has changed.
 	FullMetadata bool

@@ -88,3 +88,19 @@ func headerForm() form {
 
 // placing is the option for additional columns.
 func placing(text string) map[string]string { return smt("table.fields.additional.placement", text) }
+
+// pause lets what was done before be sent: Debezium loses what it holds in the same
+// batch as a row that stops it.
+const pause = "DO SLEEP(1.5)"
+
+// slow puts a pause between statements.
+func slow(statements ...string) []string {
+	var out []string
+	for i, s := range statements {
+		if i > 0 {
+			out = append(out, pause)
+		}
+		out = append(out, s)
+	}
+	return out
+}

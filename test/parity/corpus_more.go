@@ -33,7 +33,7 @@ func converterCases() []Case {
 			c.Config = merge(c.Config, conf("value.converter", jsonConverter, "key.converter", jsonConverter), at(f, "header"))
 		}
 		add("text", "value", textTable, "", user(0, `'{"a": 1}'`), user(1, "''"), user(2, "NULL"))
-		add("bytes", "value", blobTable, "byte-buffers-as-text", "INSERT INTO outbox VALUES ('a1', 'User', NULL, x'0102ff', NULL)", "INSERT INTO outbox VALUES ('a2', 'User', NULL, '', NULL)", "INSERT INTO outbox VALUES ('a3', 'User', NULL, NULL, NULL)")
+		add("bytes", "value", blobTable, "byte-buffers-as-text", "INSERT INTO outbox VALUES ('a1', 'User', 'key', x'0102ff', NULL)", "INSERT INTO outbox VALUES ('a2', 'User', 'key', '', NULL)", "INSERT INTO outbox VALUES ('a3', 'User', 'key', NULL, NULL)")
 		out[len(out)-1].Differs = buffers
 		add("DECIMAL", "value", intTable, "", "INSERT INTO outbox VALUES (1, 'User', 5, 12.5, 0)", "INSERT INTO outbox VALUES (2, 'User', 5, NULL, 0)")
 		add("text", "key", textTable, "", user(0, "'x'"))
@@ -70,9 +70,9 @@ func converterCases() []Case {
 // charsetCases read texts of many character sets.
 func charsetCases() []Case {
 	right := [][2]string{
-		{"utf8mb4", "é漢😀"}, {"utf8mb3", "é漢"}, {"latin1", "é€ÿ"}, {"latin2", "žš"}, {"latin5", "ğş"}, {"latin7", "ąž"}, {"ascii", "abc"}, {"cp1250", "žš€"}, {"cp1251", "Привет€"}, {"cp1256", "سلام"}, {"cp1257", "ąž"},
-		{"cp850", "éÄ"}, {"cp852", "čš"}, {"cp866", "Привет"}, {"koi8r", "Привет"}, {"greek", "αβγ"}, {"hebrew", "שלום"}, {"gbk", "漢字中文"}, {"gb2312", "汉字"}, {"gb18030", "漢😀€"}, {"big5", "漢字"},
-		{"sjis", "漢字かなｱ"}, {"cp932", "漢字①"}, {"ujis", "漢字かな"}, {"eucjpms", "漢字①"}, {"euckr", "한글"}, {"tis620", "ไทย"}, {"ucs2", "é漢"}, {"utf16", "é漢😀"}, {"utf16le", "é漢😀"}, {"utf32", "é漢😀"},
+		{"utf8mb4", "é漢"}, {"utf8mb3", "é漢"}, {"latin1", "é€ÿ"}, {"latin2", "žš"}, {"latin5", "ğş"}, {"latin7", "ąž"}, {"ascii", "abc"}, {"cp1250", "žš€"}, {"cp1251", "Привет€"}, {"cp1256", "سلام"}, {"cp1257", "ąž"},
+		{"cp850", "éÄ"}, {"cp852", "čš"}, {"cp866", "Привет"}, {"koi8r", "Привет"}, {"greek", "αβγ"}, {"hebrew", "שלום"}, {"gbk", "漢字中文"}, {"gb2312", "汉字"}, {"gb18030", "漢€"}, {"big5", "漢字"},
+		{"sjis", "漢字かなｱ"}, {"cp932", "漢字①"}, {"ujis", "漢字かな"}, {"eucjpms", "漢字①"}, {"euckr", "한글"}, {"tis620", "ไทย"}, {"ucs2", "é漢"}, {"utf16", "é漢"}, {"utf16le", "é漢"}, {"utf32", "é漢"},
 		{"dec8", "éü"}, {"macroman", "éü"}, {"macce", "čš"},
 	}
 	wrong := [][2]string{{"koi8u", "Київ"}, {"hp8", "éñ"}, {"geostd8", "აბ"}, {"armscii8", "ԱԲ"}, {"swe7", "åäö"}, {"keybcs2", "čš"}}
@@ -91,6 +91,15 @@ func charsetCases() []Case {
 	for i := 0; i < len(wrong); i++ {
 		out = append(out, build("without a twin in Java: "+wrong[i][0], "charsets", wrong[i:i+1]))
 	}
+	beyond := Case{Group: "charsets", Name: "character sets of characters beyond U+FFFF", Config: merge(placing("h:header"), plainForm().config)}
+	for _, cs := range []string{"utf8mb4", "gb18030", "utf16", "utf16le", "utf32"} {
+		beyond.Tables = append(beyond.Tables, "o_"+cs)
+		beyond.Setup = append(beyond.Setup, fmt.Sprintf("CREATE TABLE o_%s (id INT AUTO_INCREMENT PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid VARCHAR(20) NOT NULL, h CHAR(20), payload TEXT) CHARACTER SET %s", cs, cs))
+		beyond.Do = append(beyond.Do, fmt.Sprintf("INSERT INTO o_%s (aggregatetype, aggregateid, h, payload) VALUES ('%s', 'a😀é', '😀', '漢😀€𝄞')", cs, cs))
+	}
+	ddl := Case{Group: "charsets", Name: "characters beyond U+FFFF in ENUM and DEFAULT", Config: merge(placing("e:header,d:header"), plainForm().config), Differs: "ddl-beyond-bmp", Always: true, FullMetadata: true,
+		Setup: []string{outbox("TEXT", "e ENUM('a😀','b')", "d VARCHAR(10) DEFAULT 'x😀'")}, Do: []string{user(0, "'1', 'a😀', NULL"), user(1, "'1', 'b', 'y'")}}
+	out = append(out, beyond, ddl)
 	undefined := Case{Group: "charsets", Name: "bytes that the character set does not define", Setup: []string{
 		"CREATE TABLE outbox (id INT PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid VARCHAR(50) CHARACTER SET latin1, payload VARCHAR(50) CHARACTER SET cp1251)"},
 		Do: []string{"INSERT INTO outbox VALUES (1, 'User', _latin1 x'41815a9d', _cp1251 x'419842')"}}
@@ -109,7 +118,7 @@ func nameCases() []Case {
 			Do:    []string{"INSERT INTO `" + table + "` VALUES (1, 'A', 'k', 't', '{}')", "UPDATE `" + table + "` SET id = 2"}}
 	}
 	return []Case{
-		named("dashes and capitals", "My-Shop-{id}", "Out-Box"), named("not ASCII", "订单库{id}", "发件箱"), named("blanks and signs", "db one {id}", "out box$1"), named("beyond U+FFFF need not apply, but ü and ß", "größe{id}", "übersicht"),
+		named("dashes and capitals", "My-Shop-{id}", "Out-Box"), named("not ASCII", "订单库{id}", "发件箱"), named("blanks and signs", "db one {id}", "out box$1"), named("letters with marks", "größe{id}", "übersicht"),
 		named("dots", "a.b{id}", "out"), named("numbers", "2024{id}", "1"), named("a reserved word", "select{id}", "order"),
 		{Group: "names", Name: "names: columns", Setup: []string{"CREATE TABLE outbox (`my id` INT PRIMARY KEY, `Typ-A` VARCHAR(20) NOT NULL, `schlüssel` VARCHAR(20), `数据` JSON, `select` INT, `a.b` INT)"},
 			Config: merge(jsonForm().config, smt("table.field.event.id", "my id", "route.by.field", "Typ-A", "table.field.event.key", "schlüssel", "table.field.event.payload", "数据"), placing("select:header,a.b:envelope,a.b:header:Kopf-ü")),
@@ -142,7 +151,7 @@ func statementCases() []Case {
 	xaCommit.Differs, xaCommit.Always = "xa", true
 	statement := c("binlog_format STATEMENT", nil, user(0, `'{"n": 0}'`), "SET binlog_format = STATEMENT", user(1, `'{"n": 1}'`), "SET binlog_format = ROW", user(2, `'{"n": 2}'`))
 	statement.Differs, statement.Always = "statement-format", true
-	minimal := c("binlog_row_image MINIMAL leaves a column out", nil, user(0, `'{"n": 0}'`), "SET binlog_row_image = MINIMAL", "INSERT INTO outbox (id, aggregatetype, aggregateid, type) VALUES ('x', 'User', 'k', 't')")
+	minimal := c("binlog_row_image MINIMAL leaves a column out", nil, user(0, `'{"n": 0}'`), pause, "SET binlog_row_image = MINIMAL", "INSERT INTO outbox (id, aggregatetype, aggregateid, type) VALUES ('x', 'User', 'k', 't')")
 	whole := c("binlog_row_image MINIMAL with all columns", nil, user(0, `'{"n": 0}'`), "SET binlog_row_image = MINIMAL", user(1, `'{"n": 1}'`))
 	return []Case{
 		c("a transaction of several rows", nil, append(append([]string{"BEGIN"}, rows(5)...), "COMMIT")...),
@@ -212,8 +221,11 @@ func shapeCases() []Case {
 	several := Case{Group: "shapes", Name: "shape: several outbox tables in one connector", Tables: []string{"outbox", "billing_outbox", "audit"}, Setup: []string{
 		outbox("JSON"), "CREATE TABLE billing_outbox (payload TEXT, aggregateid INT, id BIGINT AUTO_INCREMENT PRIMARY KEY, aggregatetype VARCHAR(20) DEFAULT 'Bill', type CHAR(3))",
 		"CREATE TABLE audit (id BINARY(4), aggregatetype ENUM('x','y') NOT NULL, aggregateid VARCHAR(9), payload JSON, type INT)"},
-		Config: merge(jsonForm().config, placing("type:envelope")), Do: []string{user(0, `'1'`), "INSERT INTO billing_outbox (payload, aggregateid, type) VALUES ('a', 1, 'B')", "INSERT INTO audit VALUES ('ab', 'y', NULL, '[]', 5)", user(1, `'2'`),
+		Config: merge(jsonForm().config, placing("type:header")), Do: []string{user(0, `'1'`), "INSERT INTO billing_outbox (payload, aggregateid, type) VALUES ('a', 1, 'B')", "INSERT INTO audit VALUES ('ab', 'y', NULL, '[]', 5)", user(1, `'2'`),
 			"INSERT INTO billing_outbox (payload, aggregateid, type) VALUES (NULL, 2, NULL)", "BEGIN", user(2, `'3'`), "INSERT INTO audit VALUES ('b', 'x', 'k', NULL, NULL)", "COMMIT"}}
+	mixed := several
+	mixed.Name, mixed.Config = "shape: several outbox tables share the envelope's schema", merge(jsonForm().config, placing("type:envelope"))
+	mixed.Do = slow(several.Do[0], several.Do[1], several.Do[2], several.Do[3])
 	keys := Case{Group: "shapes", Name: "shape: partitions of many keys", Setup: []string{"CREATE TABLE outbox (id INT AUTO_INCREMENT PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL DEFAULT 'User', aggregateid VARCHAR(40), payload INT)"},
 		Config: conf("topic.creation.default.partitions", "6", "topic.creation.default.replication.factor", "1"),
 		Do:     []string{"INSERT INTO outbox (aggregateid, payload) SELECT CONCAT('key-', n, IF(n % 5 = 0, 'é😀', '')), n FROM (WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 200) SELECT n FROM s) x ORDER BY n"}}
@@ -222,7 +234,7 @@ func shapeCases() []Case {
 	for i := range 20 {
 		groups.Do = append(groups.Do, insert(uuid(2*i), "Wide", fmt.Sprint("k", i), "t", "'1'"), insert(uuid(2*i+1), "Narrow", fmt.Sprint("k", i), "t", "'1'"))
 	}
-	return []Case{orders, expanded, timed, several, keys, groups}
+	return []Case{orders, expanded, timed, several, mixed, keys, groups}
 }
 
 // optionCases are options of the connector and of the producer.
@@ -251,12 +263,12 @@ func optionCases() []Case {
 		refused(c("column.exclude.list", conf("column.exclude.list", `p_{id}\.outbox\.secret`), rows...), "column.exclude.list"),
 		refused(c("column.mask.with.4.chars", merge(placing("secret:header"), conf("column.mask.with.4.chars", `p_{id}\.outbox\.secret`)), rows...), "column.mask.with.4.chars"),
 		refused(future, "errors.tolerance"),
-		c("record over max.request.size", conf("producer.override.max.request.size", "2000"), user(0, `'{"n": 0}', 'a'`), user(1, `JSON_OBJECT('a', REPEAT('x', 5000)), 'b'`)),
+		c("record over max.request.size", conf("producer.override.max.request.size", "2000"), user(0, `'{"n": 0}', 'a'`), pause, user(1, `JSON_OBJECT('a', REPEAT('x', 5000)), 'b'`)),
 		c("illegal topic name", smt("route.topic.replacement", "{id} not ok ${routedByValue}"), rows...),
-		c("illegal topic name after good ones", smt("route.topic.regex", ".*", "route.topic.replacement", "{id}.$0"), insert(uuid(0), "Good", "k", "t", "'1', 'a'"), insert(uuid(1), "not ok", "k", "t", "'1', 'a'"), insert(uuid(2), "Good", "k", "t", "'1', 'a'")),
+		c("illegal topic name after good ones", smt("route.topic.regex", ".*", "route.topic.replacement", "{id}.$0"), insert(uuid(0), "Good", "k", "t", "'1', 'a'"), pause, insert(uuid(1), "not ok", "k", "t", "'1', 'a'"), insert(uuid(2), "Good", "k", "t", "'1', 'a'")),
 		{Group: "options", Name: "option: a captured table that is no outbox", Setup: []string{outbox("JSON"), "CREATE TABLE orders (id INT PRIMARY KEY)"}, Tables: []string{"outbox", "orders"}, Do: []string{user(0, "'1'"), "INSERT INTO orders VALUES (1)", user(1, "'2'")}},
-		{Group: "options", Name: "option: impossible dates", Setup: []string{"SET sql_mode = 'ALLOW_INVALID_DATES'", outbox("JSON", "d DATE")}, Do: []string{user(0, "'1', '2024-02-28'"), "SET sql_mode = 'ALLOW_INVALID_DATES'", user(1, "'2', '2024-02-31'")},
-			Differs: "impossible-dates", Always: true},
-		{Group: "options", Name: "option: impossible dates in a header", Setup: []string{"SET sql_mode = 'ALLOW_INVALID_DATES'", outbox("JSON", "d DATE")}, Config: placing("d:header"), Do: []string{user(0, "'1', '2024-02-28'"), "SET sql_mode = 'ALLOW_INVALID_DATES'", user(1, "'2', '2024-02-31'")}},
+		{Group: "options", Name: "option: impossible dates", Setup: []string{"SET sql_mode = 'ALLOW_INVALID_DATES'", outbox("JSON", "d DATE")}, Do: []string{user(0, "'1', '2024-02-28'"), pause, "SET sql_mode = 'ALLOW_INVALID_DATES'", user(1, "'2', '2024-02-31'")},
+			Differs: "impossible-dates", Always: true, Alone: true},
+		{Group: "options", Name: "option: impossible dates in a header", Setup: []string{"SET sql_mode = 'ALLOW_INVALID_DATES'", outbox("JSON", "d DATE")}, Config: placing("d:header"), Do: []string{user(0, "'1', '2024-02-28'"), pause, "SET sql_mode = 'ALLOW_INVALID_DATES'", user(1, "'2', '2024-02-31'")}, Alone: true},
 	}
 }

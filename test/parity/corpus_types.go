@@ -137,15 +137,31 @@ func binaries() family {
 func temporals() family {
 	return family{"dates and times", []column{
 		{"DATE", "'2020-01-02'", []string{"'1000-01-01'", "'1969-12-31'", "'1970-01-01'", "'2024-02-29'", "'9999-12-31'"}},
-		{"TIME", "'01:02:03'", []string{"'00:00:00'", "'12:34:56'", "'23:59:59'", "'24:00:00'", "'-01:02:03'", "'838:59:59'", "'-838:59:59'"}},
-		{"TIME(3)", "'01:02:03.500'", []string{"'12:34:56.789'", "'-00:00:00.001'"}}, {"TIME(6)", "'01:02:03.000001'", []string{"'12:34:56.789012'", "'-12:34:56.789012'", "'12:34:56.780000'"}},
-		{"DATETIME", "'2020-01-02 03:04:05'", []string{"'1000-01-01 00:00:00'", "'1969-12-31 23:59:59'", "'1970-01-01 00:00:00'", "'2024-02-29 12:34:56'", "'9999-12-31 23:59:59'"}},
+		{"TIME", "'01:02:03'", []string{"'00:00:00'", "'12:34:56'", "'23:59:59'", "'24:00:00'"}},
+		{"TIME(3)", "'01:02:03.500'", []string{"'12:34:56.789'", "'00:00:00.001'"}}, {"TIME(6)", "'01:02:03.000001'", []string{"'12:34:56.789012'", "'12:34:56.780000'", "'23:59:59.999999'"}},
+		{"DATETIME", "'2020-01-02 03:04:05'", []string{"'1700-01-01 00:00:00'", "'1969-12-31 23:59:59'", "'1970-01-01 00:00:00'", "'2024-02-29 12:34:56'", "'2261-12-31 23:59:59'"}},
 		{"DATETIME(1)", "CURRENT_TIMESTAMP(1)", []string{"'2024-02-29 12:34:56.7'"}},
 		{"DATETIME(3)", "'2020-01-02 03:04:05.678'", []string{"'1969-12-31 23:59:59.999'", "'2024-02-29 12:34:56.780'", "'2024-02-29 00:00:00.000'"}},
-		{"DATETIME(6)", "'2020-01-02 03:04:05.678901'", []string{"'1969-12-31 23:59:59.999999'", "'2024-02-29 12:34:56.789100'", "'1600-01-01 00:00:00'", "'2300-01-01 00:00:00'"}},
+		{"DATETIME(6)", "'2020-01-02 03:04:05.678901'", []string{"'1969-12-31 23:59:59.999999'", "'2024-02-29 12:34:56.789100'"}},
 		{"TIMESTAMP", "'2020-01-02 03:04:05'", []string{"'1970-01-01 00:00:01'", "'2024-02-29 12:34:56'", "'2038-01-19 03:14:07'"}},
 		{"TIMESTAMP(3)", "'2020-01-02 03:04:05.600'", []string{"'2024-02-29 12:34:56.120'", "'2024-02-29 12:34:56.000'"}},
 		{"TIMESTAMP(6)", "'2020-01-02 03:04:05.000001'", []string{"'2024-02-29 12:34:56.123456'", "'2024-02-29 12:34:56'"}},
+	}}
+}
+
+// longTimes are beyond a day, which some modes cannot express.
+func longTimes() family {
+	return family{"times beyond a day", []column{
+		{"TIME", "'01:02:03'", []string{"'-01:02:03'", "'838:59:59'", "'-838:59:59'", "'24:00:01'"}}, {"TIME(3)", "'01:02:03.500'", []string{"'-00:00:00.001'", "'24:00:00.001'"}},
+		{"TIME(6)", "'01:02:03.000001'", []string{"'-12:34:56.789012'"}},
+	}}
+}
+
+// farDates are beyond what a number of nanoseconds holds.
+func farDates() family {
+	return family{"far dates", []column{
+		{"DATETIME", "'2020-01-02 03:04:05'", []string{"'1000-01-01 00:00:00'", "'9999-12-31 23:59:59'"}}, {"DATETIME(3)", "'2020-01-02 03:04:05.678'", []string{"'1677-09-21 00:12:43.144'", "'2262-04-11 23:47:16.855'"}},
+		{"DATETIME(6)", "'2020-01-02 03:04:05.678901'", []string{"'1600-01-01 00:00:00'", "'2300-01-01 00:00:00'"}},
 	}}
 }
 
@@ -212,7 +228,21 @@ func typeCases() []Case {
 	}
 	for _, mode := range []string{"adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"} {
 		out = append(out, named("time.precision.mode "+mode, temporals().carry("temporals", all, conf("time.precision.mode", mode)))...)
+		long, far := "", ""
+		switch mode {
+		case "connect", "isostring":
+			long = "lost-times"
+		case "nanoseconds":
+			far = "lost-times"
+		}
+		out = append(out, quirky(named("time.precision.mode "+mode, longTimes().carry("temporals", all[:2], conf("time.precision.mode", mode))), "", long, false)...)
+		out = append(out, quirky(named("time.precision.mode "+mode, farDates().carry("temporals", all[:2], conf("time.precision.mode", mode))), "", far, false)...)
 		out = append(out, named("time.precision.mode "+mode, zeros().carry("temporals", all[1:2], conf("time.precision.mode", mode), lax...))...)
+	}
+	for _, lost := range []struct{ mode, typ, fits, value string }{{"connect", "TIME", "01:00:00", "24:00:01"}, {"isostring", "TIME", "01:00:00", "-00:00:01"}, {"nanoseconds", "DATETIME", "2024-02-29 00:00:00", "9999-12-31 00:00:00"}} {
+		out = append(out, Case{Group: "temporals", Name: "time.precision.mode " + lost.mode + ": a value that the mode can't express in a required column",
+			Setup: []string{outbox("TEXT", "t "+lost.typ+" NOT NULL")}, Config: merge(placing("t:header"), conf("time.precision.mode", lost.mode)),
+			Do: slow(user(0, "'1', "+quote(lost.fits)), user(1, "'1', "+quote(lost.value)))})
 	}
 	out = append(out, defaultsNow().carry("temporals", all, nil)...)
 	out = append(out, zeros().carry("temporals", all[:1], nil, lax...)...)

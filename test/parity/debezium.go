@@ -82,7 +82,7 @@ func (d *Debezium) worker(ctx context.Context, name string, cases []*Case, resul
 		_ = worker.Close()
 	}()
 	d.url = worker.URL()
-	for group := range slices.Chunk(cases, d.AtOnce) {
+	for _, group := range groups(cases, d.AtOnce) {
 		began := time.Now()
 		if err := d.group(ctx, worker, group, results); err != nil {
 			return err
@@ -92,6 +92,19 @@ func (d *Debezium) worker(ctx context.Context, name string, cases []*Case, resul
 		}
 	}
 	return nil
+}
+
+// groups parts the cases; those that others do not survive come last, one by one.
+func groups(cases []*Case, atOnce int) [][]*Case {
+	var together, alone []*Case
+	for _, c := range cases {
+		if c.Alone {
+			alone = append(alone, c)
+		} else {
+			together = append(together, c)
+		}
+	}
+	return slices.Concat(slices.Collect(slices.Chunk(together, atOnce)), slices.Collect(slices.Chunk(alone, 1)))
 }
 
 // group runs some cases at once: all their connectors, then all their statements.

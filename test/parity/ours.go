@@ -159,7 +159,10 @@ func (o *Ours) valid(ctx context.Context, properties string, order []string, fil
 	return nil, nil
 }
 
-const oursPatience = 2 * time.Minute
+const (
+	oursPatience = 2 * time.Minute
+	failPatience = 25 * time.Second
+)
 
 func (o *Ours) run(ctx context.Context, properties string, order []string, cases []*Case, out map[*Case]*Outcome, failing func(*Case) bool) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, oursPatience, fmt.Errorf("not done after %s", oursPatience))
@@ -214,13 +217,19 @@ func (o *Ours) run(ctx context.Context, properties string, order []string, cases
 	if err != nil {
 		return err
 	}
+	late := false // those that should have failed by now
 	done := func(c *Case, s admin.Connector) bool {
 		if stopped(s) {
 			return true
 		}
-		return !failing(c) && streams(s) && (s.Source.BinlogFile > file || s.Source.BinlogFile == file && s.Source.BinlogPosition >= pos)
+		return (late || !failing(c)) && streams(s) && (s.Source.BinlogFile > file || s.Source.BinlogFile == file && s.Source.BinlogPosition >= pos)
 	}
-	err = poll(ctx, 100*time.Millisecond, look(done))
+	patient, cancelPatient := context.WithTimeout(ctx, failPatience)
+	err = poll(patient, 100*time.Millisecond, look(done))
+	cancelPatient()
+	if late = err != nil; late {
+		err = poll(ctx, 100*time.Millisecond, look(done))
+	}
 	if err != nil && status == nil {
 		return err
 	}

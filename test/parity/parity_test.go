@@ -53,6 +53,9 @@ func run(t *testing.T, metadata string, environ ...string) {
 		}
 	}
 	got := ours(t, cases, metadata, environ, func(c *Case) bool {
+		if c.Taken != "" {
+			return false
+		}
 		r, _ := debezium.Get(c)
 		if differs(c, quirks) {
 			if p, ok := plain.Get(c); ok {
@@ -92,6 +95,10 @@ func judge(t *testing.T, c *Case, want Result, plain Store, got *Outcome, quirks
 		if !regexp.MustCompile(regexp.QuoteMeta(c.Refused)).MatchString(got.Refused) {
 			t.Errorf("refused for another reason than %s: %s", c.Refused, got.Refused)
 		}
+	case c.Taken != "":
+		if got.Stopped() || want.Failed+want.Refused == "" || len(got.Records) == 0 {
+			t.Errorf("is not taken (%s%s), or Debezium takes it too", got.Refused, got.Message)
+		}
 	case differs(c, quirks):
 		if Compare(want, got) == "" {
 			t.Errorf("does not differ from Debezium, though %s says so", c.Differs)
@@ -129,7 +136,7 @@ func ours(t *testing.T, cases []*Case, metadata string, environ []string, failin
 	if err := lab.MySQL.Exec(t.Context(), "SET GLOBAL binlog_row_metadata = "+metadata); err != nil {
 		t.Fatal(err)
 	}
-	o := Ours{Lab: lab, Binary: binary, Environ: environ, AtOnce: 150, Log: t.Output()}
+	o := Ours{Lab: lab, Binary: binary, Environ: environ, AtOnce: 50, Log: t.Output()}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	got, err := o.Run(ctx, cases, failing)
