@@ -237,9 +237,11 @@ func (s *Stage) outage(ctx context.Context) error {
 func (s *Stage) switchOver(ctx context.Context) (string, error) {
 	from := s.primary.Load()
 	to := (from + 1) % int32(len(s.sources))
+	began := time.Now()
 	if err := servers.SwitchOver(ctx, s.sources[from], s.sources[to]); err != nil {
 		return "", fmt.Errorf("switching the source over: %w", err)
 	}
+	s.logf("the switch-over itself took %v", time.Since(began).Round(time.Millisecond))
 	s.primary.Store(to)
 	for _, n := range s.nodes {
 		n.source.Target(s.source().Addr())

@@ -53,12 +53,14 @@ func Outages(ctx context.Context, o Options, times int, gone time.Duration) (*Re
 }
 
 // Runs plays one plan after the other until the time is over, each on a new stage.
-func Runs(ctx context.Context, o Options, total, each time.Duration, report func(*Report)) error {
+// change may change what the plans are made from.
+func Runs(ctx context.Context, o Options, total, each time.Duration, change func(*plan.Options), report func(*Report)) error {
 	deadline := time.Now().Add(total)
 	for n := 0; n == 0 || time.Until(deadline) > each/2; n++ {
 		length := min(each, max(time.Minute, time.Until(deadline)-time.Minute))
 		po := plan.DefaultOptions(length)
 		po.Without = o.Without()
+		change(&po)
 		one := o
 		one.Dir = filepath.Join(o.Dir, strconv.Itoa(n))
 		o.logf("seed %d; to repeat its plan: go run ./test/chaos/cmd -seed %d -time %v -sources %d -brokers %d", o.Seed, o.Seed, length, max(1, o.Sources), max(1, o.Brokers))

@@ -3,6 +3,7 @@
 //	go run ./test/chaos/cmd                          ten minutes of faults
 //	go run ./test/chaos/cmd -time 1h -sources 2      an hour, with switch-overs of MySQL
 //	go run ./test/chaos/cmd -seed 7 -time 5m         the plan of that seed
+//	go run ./test/chaos/cmd -rush -time 20m          as many takeovers as possible
 //	go run ./test/chaos/cmd zombie -times 20         leaders that sleep for a minute
 //	go run ./test/chaos/cmd outage -times 1 -asleep 2m   MySQL and all brokers gone
 //	go run ./test/chaos/cmd failover -times 20       how long consumers wait for the next leader
@@ -17,9 +18,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/test/chaos"
+	"github.com/binlog-outbox/binlog-outbox/test/chaos/plan"
 )
 
 func main() {
@@ -40,6 +43,8 @@ type settings struct {
 	asleep  time.Duration
 	rate    int
 	record  string
+	only    string
+	rush    bool
 }
 
 func run(ctx context.Context, args []string) error {
@@ -58,6 +63,8 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&s.times, "times", 20, "how often, of zombie, outage and failover")
 	flags.DurationVar(&s.asleep, "asleep", time.Minute, "how long a leader is stopped, or the servers are gone, of zombie and outage")
 	flags.IntVar(&s.rate, "rate", 1000, "rows a second, of failover")
+	flags.StringVar(&s.only, "only", "", "only kinds of faults with this in their name")
+	flags.BoolVar(&s.rush, "rush", false, "faults of the leader alone, one every few seconds")
 	flags.StringVar(&s.record, "record", "", "file to append the results to, with versions and machine")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -88,7 +95,7 @@ func (s *settings) do(ctx context.Context, what string, args []string) error {
 	}()
 	switch what {
 	case "chaos":
-		return chaos.Runs(ctx, s.options, s.time, s.each, func(r *chaos.Report) {
+		return chaos.Runs(ctx, s.options, s.time, s.each, s.plan, func(r *chaos.Report) {
 			fmt.Println(r)
 			results.Reports = append(results.Reports, r)
 		})
@@ -113,6 +120,16 @@ func (s *settings) do(ctx context.Context, what string, args []string) error {
 		return err
 	}
 	return fmt.Errorf("there is no %q: chaos, zombie, outage or failover", what)
+}
+
+// plan changes what plans are made from.
+func (s *settings) plan(o *plan.Options) {
+	o.Rush = s.rush
+	for _, k := range plan.Kinds() {
+		if !strings.Contains(string(k), s.only) {
+			o.Without = append(o.Without, k)
+		}
+	}
 }
 
 func appendTo(path string, r *chaos.Results) (err error) {

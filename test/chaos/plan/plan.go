@@ -107,7 +107,22 @@ type Options struct {
 	Calm, Minute time.Duration
 	// Without are kinds that the run can't do.
 	Without []Kind
+	// Rush asks for as many takeovers as possible: faults of the leader alone, one
+	// every few seconds.
+	Rush bool
 }
+
+// Kinds are all kinds that plans are made of.
+func Kinds() (kinds []Kind) {
+	for _, s := range specs() {
+		kinds = append(kinds, s.kind)
+	}
+	return kinds
+}
+
+// rushed are the kinds of a rush: those that nearly always cost the leadership, or
+// the epoch.
+func rushed() []Kind { return []Kind{KillNode, StopNode, PauseNode, LateRequests} }
 
 // DefaultOptions are those of a run of the given length.
 func DefaultOptions(length time.Duration) Options {
@@ -135,12 +150,21 @@ func (p Plan) String() string {
 func Make(seed uint64, o Options) Plan {
 	random := rand.New(rand.NewPCG(seed, 3))
 	p := Plan{Seed: seed}
+	least, most := 4*sec, 9*sec
+	if o.Rush {
+		least, most = 2500*ms, 4500*ms
+		for _, k := range Kinds() {
+			if !slices.Contains(rushed(), k) {
+				o.Without = append(slices.Clone(o.Without), k)
+			}
+		}
+	}
 	for at := 2 * sec; at < o.Length-o.Calm; {
 		if in := at % o.Minute; in > o.Minute-o.Calm {
 			at += o.Minute - in // calm
 			continue
 		}
-		length := between(random, 4*sec, 9*sec)
+		length := between(random, least, most)
 		room := min(o.Length-o.Calm-at, o.Minute-o.Calm-at%o.Minute)
 		round := round(random, at, room, o)
 		p.Steps = append(p.Steps, round...)
@@ -157,13 +181,16 @@ func Make(seed uint64, o Options) Plan {
 func round(random *rand.Rand, at, room time.Duration, o Options) (steps []Step) {
 	counts := []int{0, 1, 1, 1, 1, 2, 2, 2, 3, 3}
 	n := counts[random.IntN(len(counts))]
+	if o.Rush {
+		n = 1
+	}
 	taken := map[string]bool{}
 	for len(steps) < n {
 		s := draw(random, o.Without)
 		step := Step{
 			At: at + between(random, 0, 1500*ms), For: between(random, s.least, s.most), Kind: s.kind, Number: random.IntN(1 << 16),
 		}
-		if random.IntN(10) >= 7 {
+		if random.IntN(10) >= 7 && !o.Rush {
 			step.Target = Other
 		}
 		if taken[s.group] || step.End() > at+room {

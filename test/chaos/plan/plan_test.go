@@ -58,3 +58,17 @@ func TestPlans(t *testing.T) {
 		t.Errorf("targets are %v: the leader should be hit more often", targets)
 	}
 }
+
+func TestRush(t *testing.T) {
+	o := DefaultOptions(10 * time.Minute)
+	o.Rush = true
+	p := Make(3, o)
+	if len(p.Steps) < 80 {
+		t.Errorf("%d faults in ten minutes", len(p.Steps))
+	}
+	for _, s := range p.Steps {
+		if s.Target != Leader || s.Kind == KillBroker {
+			t.Errorf("%v is not of the leader", s)
+		}
+	}
+}
