@@ -174,7 +174,9 @@ func (p positions) Position() (position.Position, bool) {
 	return p.w.store.Clone(), p.w.stored
 }
 
-func (p positions) SavePosition(_ context.Context, _ uint64, pos position.Position) error {
+func (p positions) Begin(uint64) (position.Position, bool) { return p.Position() }
+
+func (p positions) SavePosition(_ context.Context, pos position.Position) error {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	if p.term < p.w.term {
