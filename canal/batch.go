@@ -34,7 +34,13 @@ func (b *batch) add(r schema.Row, bytes int) error {
 }
 
 func (b *batch) emit(final bool) error {
-	b.w.stats.inserts.Add(uint64(len(b.rows)))
+	inserted := uint64(0)
+	for i := range b.rows {
+		if b.rows[i].Op == schema.Insert {
+			inserted++
+		}
+	}
+	b.w.stats.inserts.Add(inserted)
 	err := b.w.emit(Transaction{Mark: b.mark, Rows: b.rows, FirstRow: b.first, Final: final, Bytes: b.bytes})
 	b.first += uint64(len(b.rows))
 	b.rows, b.bytes = nil, 0

@@ -79,6 +79,11 @@ type Config struct {
 	// Progress is told what an opening is at; nil means nobody.
 	Progress func(step string)
 
+	// Updates asks for the updated rows of outbox tables too, with both images and
+	// the primary key among the columns that are read. Without it they are counted
+	// and passed over, as partial updates of JSON columns always are.
+	Updates bool
+
 	// Heartbeat is the period at which an idle server is asked to send a sign of
 	// life; default 10 s. After 2.5 periods of silence the connection is given up.
 	Heartbeat time.Duration

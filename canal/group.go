@@ -248,12 +248,46 @@ func (w *walker) xaPrepare(h header, body []byte) error {
 	if onePhase {
 		return w.commit(h)
 	}
-	if !w.hold.empty() {
+	rows, err := w.holdsRows()
+	if err != nil {
+		return w.fail(Undecodable, err, "reading the updates of a prepared XA transaction")
+	}
+	if rows {
 		return w.fail(PreparedXA, nil, "an XA transaction with outbox rows was prepared: whether they are to be published is not known before its XA COMMIT, "+
 			"which no position can wait for; write outbox rows in plain transactions, or commit with XA COMMIT ... ONE PHASE")
 	}
 	w.group.updates, w.group.deletes = 0, 0
+	if err := w.hold.reset(w.limits.spool); err != nil {
+		return w.fail(SpoolFailed, err, "dropping the updates of a prepared XA transaction")
+	}
 	return w.finish(h)
+}
+
+var errHoldsRow = errors.New("a row that is published")
+
+// holdsRows reports whether rows are held that are published if the transaction
+// commits: anything but updates that leave the primary key alone. It uses up what is
+// held.
+func (w *walker) holdsRows() (bool, error) {
+	err := w.hold.each(func(tm *tableMap, raw []byte) error {
+		if !isUpdate(replication.EventType(raw[4])) {
+			return errHoldsRow
+		}
+		sh, err := w.shapes.of(tm)
+		if err != nil {
+			return err
+		}
+		return sh.rows(raw, w.limits.uncompressed, func(row schema.Row) error {
+			if sh.keyChanged(&row) {
+				return errHoldsRow
+			}
+			return nil
+		})
+	})
+	if errors.Is(err, errHoldsRow) {
+		return true, nil
+	}
+	return false, err
 }
 
 // rollback ends a group whose changes are undone. Its GTID is used up all the same.
@@ -372,10 +406,13 @@ func (w *walker) decode(mark position.Mark) error {
 		}
 		overhead := len(sh.types) * rowOverhead
 		size := len(raw)
-		err = sh.rows(raw, w.limits.uncompressed, func(row []any) error {
+		err = sh.rows(raw, w.limits.uncompressed, func(row schema.Row) error {
 			n := overhead + size
+			if row.Op == schema.Update {
+				n += overhead
+			}
 			size = 0
-			return b.add(schema.Row{Table: sh.table, Op: schema.Insert, After: row}, n)
+			return b.add(row, n)
 		})
 		if err == nil || isOurs(err) {
 			return err

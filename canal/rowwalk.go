@@ -33,8 +33,16 @@ func isVersion2(kind replication.EventType) bool {
 	return false
 }
 
-// parseRowsHead reads the head of a rows event that holds no second bitmap
-// (inserts and deletes).
+// isUpdate reports an event of pairs of whole images. Partial updates are none.
+func isUpdate(kind replication.EventType) bool {
+	switch kind {
+	case replication.UPDATE_ROWS_EVENTv0, replication.UPDATE_ROWS_EVENTv1, replication.UPDATE_ROWS_EVENTv2, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1:
+		return true
+	}
+	return false
+}
+
+// parseRowsHead reads the head of a rows event of whole images.
 func parseRowsHead(kind replication.EventType, body []byte, idSize int) (rowsHead, error) {
 	r := reader{b: body}
 	r.take(idSize)
@@ -51,6 +59,9 @@ func parseRowsHead(kind replication.EventType, body []byte, idSize int) (rowsHea
 		r.bad = true
 	}
 	h.present = r.take(int(h.columns+7) / 8)
+	if isUpdate(kind) {
+		h.after = r.take(int(h.columns+7) / 8)
+	}
 	h.prefix = len(body) - len(r.b)
 	if r.bad {
 		return h, errShortRow
@@ -68,6 +79,13 @@ func (h *rowsHead) countPresent() int {
 		n += bits.OnesCount8(b)
 	}
 	return n
+}
+
+// afterImage is the head as it holds for the second image of an update.
+func (h *rowsHead) afterImage() rowsHead {
+	second := *h
+	second.present = h.after
+	return second
 }
 
 func (h *rowsHead) has(i int) bool { return h.present[i/8]&(1<<(i%8)) != 0 }

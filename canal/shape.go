@@ -48,6 +48,7 @@ type shapes struct {
 	// columns reads a table's columns from the server, none when it is not there.
 	columns func(schema.Name) ([]schema.ColumnInfo, error)
 	needed  func(*schema.Table) []int
+	keys    bool  // the primary key is read as well
 	maxSize int64 // of inflated rows
 }
 
@@ -93,6 +94,11 @@ func (s *shapes) make(tm *tableMap) (*shape, error) {
 		return nil, err
 	}
 	sh.wanted(s.needed)
+	if s.keys && sh.want != nil {
+		for _, i := range sh.table.PrimaryKey {
+			sh.want[i] = true
+		}
+	}
 	// go-mysql renders JSON documents; here they must stay as they are, and a
 	// nested document from a hostile server must not be walked recursively.
 	for i, t := range m.ColumnType {
@@ -231,9 +237,9 @@ func wireMap(name schema.Name, m *replication.TableMapEvent, types []byte, f pos
 	return w
 }
 
-// rows decodes one rows event of inserts and calls f for each row, which owns
-// it. raw is changed.
-func (sh *shape) rows(raw []byte, maxSize int64, f func(row []any) error) error {
+// rows decodes one rows event of inserts or updates and calls f for each row, which
+// owns it. raw is changed.
+func (sh *shape) rows(raw []byte, maxSize int64, f func(schema.Row) error) error {
 	raw, err := plainRows(raw, sh.idSize, maxSize)
 	if err != nil {
 		return err
@@ -248,21 +254,26 @@ func (sh *shape) rows(raw []byte, maxSize int64, f func(row []any) error) error 
 	}
 	binary.LittleEndian.PutUint32(body, 1) // the one table id that the parser knows
 	clear(body[4 : sh.idSize+2])           // and no end of statement, at which it would forget
-	present := h.countPresent()
+	images := []rowsHead{h}
+	if h.after != nil {
+		images = append(images, h.afterImage())
+	}
 	for start := h.prefix; start < len(body); {
 		end, n := start, 0
 		for ; end < len(body) && n < chunkRows; n++ {
-			size, err := imageLen(body[end:], sh.types, sh.metas, &h, present)
-			if err != nil {
-				return err
+			for i := range images {
+				size, err := imageLen(body[end:], sh.types, sh.metas, &images[i], images[i].countPresent())
+				if err != nil {
+					return err
+				}
+				end += size
 			}
-			end += size
 		}
 		chunk := raw
 		if start != h.prefix || end != len(body) {
 			chunk = append(bytes.Clone(raw[:headerLen+h.prefix]), body[start:end]...)
 		}
-		if err := sh.chunk(chunk, n, f); err != nil {
+		if err := sh.chunk(chunk, n, len(images), f); err != nil {
 			return err
 		}
 		start = end
@@ -270,25 +281,48 @@ func (sh *shape) rows(raw []byte, maxSize int64, f func(row []any) error) error 
 	return nil
 }
 
-func (sh *shape) chunk(raw []byte, n int, f func(row []any) error) error {
+// chunk decodes n rows of one or two images each.
+func (sh *shape) chunk(raw []byte, n, images int, f func(schema.Row) error) error {
 	binary.LittleEndian.PutUint32(raw[9:], uint32(len(raw)))
 	e, err := parseEvent(sh.parser, raw)
 	if err != nil {
 		return err
 	}
 	rows := e.Event.(*replication.RowsEvent)
-	if len(rows.Rows) != n {
-		return fmt.Errorf("an event of %d rows was decoded to %d", n, len(rows.Rows))
+	if len(rows.Rows) != n*images {
+		return fmt.Errorf("an event of %d images was decoded to %d", n*images, len(rows.Rows))
 	}
-	for i, row := range rows.Rows {
-		if err := sh.table.DecodeRow(row, rows.SkippedColumns[i], sh.want); err != nil {
+	for i := range rows.Rows {
+		if err := sh.table.DecodeRow(rows.Rows[i], rows.SkippedColumns[i], sh.want); err != nil {
 			return err
+		}
+	}
+	for i := 0; i < len(rows.Rows); i += images {
+		row := schema.Row{Table: sh.table, Op: schema.Insert, After: rows.Rows[i]}
+		if images == 2 {
+			row = schema.Row{Table: sh.table, Op: schema.Update, Before: rows.Rows[i], After: rows.Rows[i+1]}
 		}
 		if err := f(row); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// keyChanged reports an update of the primary key. What an image lacks did not change.
+func (sh *shape) keyChanged(row *schema.Row) bool {
+	for _, i := range sh.table.PrimaryKey {
+		before, after := row.Before[i], row.After[i]
+		if before == schema.Missing || after == schema.Missing {
+			continue
+		}
+		b, ok := before.([]byte)
+		a, _ := after.([]byte)
+		if ok && !bytes.Equal(a, b) || !ok && before != after {
+			return true
+		}
+	}
+	return false
 }
 
 // check compares the event with the table map, and finds the columns that are
@@ -299,7 +333,9 @@ func (sh *shape) check(h *rowsHead) error {
 	}
 	var missing []string
 	for _, i := range sh.needed {
-		if !h.has(i) {
+		// Most updates are passed over later on; whether a column of one is needed is
+		// known only then.
+		if h.after == nil && !h.has(i) {
 			missing = append(missing, sh.table.Columns[i].Name)
 		}
 	}
@@ -331,7 +367,13 @@ func parseEvent(p *replication.BinlogParser, raw []byte) (e *replication.BinlogE
 // plainRows undoes MariaDB's log_bin_compress for a rows event.
 func plainRows(raw []byte, idSize int, maxSize int64) ([]byte, error) {
 	kind := replication.EventType(raw[4])
-	if kind != replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1 {
+	var plainKind replication.EventType
+	switch kind {
+	case replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1:
+		plainKind = replication.WRITE_ROWS_EVENTv1
+	case replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1:
+		plainKind = replication.UPDATE_ROWS_EVENTv1
+	default:
 		return raw, nil
 	}
 	h, err := parseRowsHead(kind, raw[headerLen:], idSize)
@@ -344,7 +386,7 @@ func plainRows(raw []byte, idSize int, maxSize int64) ([]byte, error) {
 		return nil, err
 	}
 	plain := append(bytes.Clone(raw[:prefix]), rows...)
-	plain[4] = byte(replication.WRITE_ROWS_EVENTv1)
+	plain[4] = byte(plainKind)
 	return plain, nil
 }
 

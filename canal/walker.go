@@ -72,7 +72,7 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 		limits: limits{spool: cfg.SpoolThreshold, partRows: cfg.PartRows, partBytes: cfg.PartBytes, uncompressed: cfg.MaxUncompressed},
 		tables: newTables(cfg.Tables.Match),
 		file:   from.File, pos: from.Pos,
-		shapes:  shapes{flavor: flavor, needed: cfg.Needed, maxSize: cfg.MaxUncompressed},
+		shapes:  shapes{flavor: flavor, needed: cfg.Needed, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
 		partial: from.Partial,
 		origins: origins{counts: cfg.Origins},
 	}
@@ -340,7 +340,9 @@ func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte
 		return nil
 	default:
 		w.group.updates++
-		return nil
+		if !w.shapes.keys || !isUpdate(kind) {
+			return nil
+		}
 	}
 	if w.skipTo > 0 {
 		return nil // before the position where to go on

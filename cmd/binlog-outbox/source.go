@@ -56,6 +56,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 		User: c.Source.User, ServerID: id,
 		Tables:    canal.Tables{Match: tables.Match, List: tableNames(tables)},
 		Needed:    route.needed,
+		Updates:   !c.Outbox.Skips("u"),
 		Heartbeat: c.Source.Heartbeat, ConnectTimeout: c.Source.ConnectTimeout,
 		QueueBytes:     int(c.Limits.QueueBytes),
 		SpoolThreshold: int64(c.Limits.TransactionBytes),
