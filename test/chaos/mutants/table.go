@@ -32,14 +32,16 @@ func Mutants() []Mutant { //nolint:funlen // a table
 	s.queue.fail(err)
 	s.metrics.failed(err)
 	s.dialer.close()
+	s.release(syncer, w)
 `, `
 	s.dialer.close()
-	s.syncer.Close()
+	syncer.Close()
 	if !w.hold.empty() {
 		_ = w.decode(w.mark(header{}))
 	}
 	s.queue.fail(err)
 	s.metrics.failed(err)
+	s.release(syncer, w)
 `}},
 		},
 		{
