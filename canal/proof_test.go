@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/google/uuid"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
@@ -89,6 +90,16 @@ func TestF18LastTransactionIsCompared(t *testing.T) {
 			name: "one heartbeat says nothing",
 			build: func(b *canaltest.Binlog) {
 				b.Heartbeat("binlog.000001")
+				last(b, lastMicros, 0, func() { insert(b, 1) })
+			},
+			want: "101[9]",
+		},
+		{
+			name: "heartbeats while the server passes over what is known",
+			build: func(b *canaltest.Binlog) {
+				for range 3 { // each says how far it is
+					b.Raw(replication.HEARTBEAT_EVENT, 0, []byte("binlog.000001"))
+				}
 				last(b, lastMicros, 0, func() { insert(b, 1) })
 			},
 			want: "101[9]",
@@ -385,13 +396,14 @@ func TestF15WhoLostIt(t *testing.T) {
 // not count, so that it has no reason to refuse.
 func TestB012AskedSet(t *testing.T) {
 	const other = "11111111-2222-3333-4444-555555555555"
-	f := newFake(t, events(mysqlLog(), silence))
+	asked := make(chan string, 1)
+	f := newFake(t, func(d canaltest.Dump, _ *canaltest.Sender) error { asked <- d.Set; return nil })
 	f.Executed = sid.String() + ":1-100," + other + ":1-50"
 	f.Purged = other + ":1-40"
 	f.cfg.Origins = func(id uuid.UUID) bool { return id == sid }
 	f.open(set(t, sid.String()+":1-90,"+other+":1-3:99"))
 	want := set(t, sid.String()+":1-90,"+other+":1-50").Set
-	if got := set(t, f.Dumps()[0].Set).Set; !got.Equal(want) {
+	if got := set(t, <-asked).Set; !got.Equal(want) {
 		t.Errorf("asked for %s, want %s", got, want)
 	}
 }
