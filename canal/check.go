@@ -103,10 +103,8 @@ func missing(s *session, server *Server, cfg Config, ours *position.Set) (lost *
 	if lacks.IsEmpty() {
 		return nil, nil
 	}
-	if why := s.lagging(server, lacks); why != "" {
-		e := newError(Lagging, nil, "the server has not applied all that was already published: %s is missing; %s", lacks, why)
-		e.Difference = lacks.String()
-		return nil, e
+	if why := s.mayGet(server, lacks); why != "" {
+		return nil, lagging(lacks, why)
 	}
 	if cfg.OnPhantoms == nil {
 		e := newError(Phantoms, nil, "the server lacks transactions of other servers that were already published: %s; the primary that had them is gone and no other server got them. "+
@@ -144,11 +142,21 @@ func returned(server *Server, cfg Config, from position.Position) error {
 	return e
 }
 
-// lagging says why transactions of other servers may still come, empty when
-// nothing speaks for it.
-func (s *session) lagging(server *Server, lacks *position.Set) string {
+func lagging(lacks *position.Set, why string) error {
+	e := newError(Lagging, nil, "the server has not applied all that was already published: %s is missing; %s", lacks, why)
+	e.Difference = lacks.String()
+	return e
+}
+
+func isReplica(server *Server) string {
+	return "it is a replica (" + server.ReadOnly + "=ON) and may get them yet"
+}
+
+// mayGet says why transactions of other servers may still come, empty when nothing
+// speaks for it.
+func (s *session) mayGet(server *Server, lacks *position.Set) string {
 	if server.ReadOnly != "" {
-		return "it is a replica (" + server.ReadOnly + "=ON) and may get them yet"
+		return isReplica(server)
 	}
 	statement := "SHOW REPLICA STATUS"
 	if olderThan(server.Version, 8, 1) { // 8.0.22 has both, before it had the old one only
@@ -186,6 +194,11 @@ func purged(gone *position.Set, from position.Position) error {
 
 func checkMariaDB(s *session, server *Server, from position.Position) error {
 	if lacks := from.Set.Subtract(server.Executed); !lacks.IsEmpty() {
+		// Whose they are does not tell here who may give their numbers to others: it
+		// is the domain that counts, whoever writes.
+		if server.ReadOnly != "" {
+			return lagging(lacks, isReplica(server))
+		}
 		return behind(lacks)
 	}
 	logs, err := s.binlogs()

@@ -28,6 +28,27 @@
 // binlog. Whether a faulty transaction matters is decided at its commit: what is
 // rolled back cannot stop anything.
 //
+// # Where a stream goes on
+//
+// Open reads only from a server that goes on where the position ends. It asks for
+// the position's set without the last published transaction and compares that
+// one's commit time when it comes (Diverged): a server that lost transactions and
+// gave their numbers to others would pass over those without a word. The rest of
+// that transaction is passed over undecoded; nothing is handed on before. When
+// other transactions come before it, or it is large, they are dropped and the
+// binlog is asked for anew with the whole set. MariaDB has only whole seconds to
+// compare, and can't send a transaction again whose number follows one of another
+// server; that is logged.
+//
+// What the server lacks is either its own (Behind: reset, restored, crashed), or
+// others' (Phantoms: lost with a failed primary; Lagging: yet to come). Phantoms may
+// be accepted (Config.OnPhantoms); they stay in the position, and should the server
+// have them one day after all, that stops the stream.
+//
+// With several hosts all are asked at the same time, and the first one in the order
+// that takes writes and passes these checks is read from. While the stream lives its
+// server's role is watched, and the stream ends when another host has taken over.
+//
 // # What cannot be seen
 //
 // Writes with sql_log_bin=0, and in statement format what triggers and functions
