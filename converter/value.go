@@ -202,6 +202,7 @@ func (b *builder) geometry() {
 		wkb, srid, err := b.wkb(raw)
 		return &Struct{Schema: s, Values: []any{wkb, srid}}, err
 	})
+	s.Optional = true // in Debezium even where the column is NOT NULL
 }
 
 func (b *builder) wkb(raw any) (wkb []byte, srid any, err error) {

@@ -221,6 +221,11 @@ func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
 			return err
 		}
 		if len(columns) == 0 {
+			if name, columns, err = otherSpelling(ctx, c, name); err != nil {
+				return err
+			}
+		}
+		if len(columns) == 0 {
 			return &tableError{"missing_table", fmt.Errorf("outbox table %s does not exist, or user %s may not see it: create it, or grant SELECT on it", name, c.User)}
 		}
 		t, err := schema.FromInformationSchema(name, columns)
@@ -236,6 +241,17 @@ func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
 		}
 	}
 	return nil
+}
+
+// otherSpelling returns the columns of a table whose name was given in another case
+// than the server's.
+func otherSpelling(ctx context.Context, c canal.Config, name schema.Name) (schema.Name, []schema.ColumnInfo, error) {
+	spelled, ok, err := canal.Spelling(ctx, c, name)
+	if err != nil || !ok {
+		return name, nil, err
+	}
+	columns, err := canal.Columns(ctx, c, spelled)
+	return spelled, columns, err
 }
 
 // tableError is an outbox table that is not (yet) as the configuration says.

@@ -130,7 +130,7 @@ func ours(t *testing.T, cases []*Case, metadata string, environ []string, failin
 		t.Fatal(err)
 	}
 	lab := &Lab{
-		MySQL: servers.MySQLForTest(t, MySQLOptions()), Kafka: servers.KafkaForTest(t, servers.KafkaOptions{Own: true}),
+		MySQL: servers.MySQLForTest(t, MySQLOptions()), Kafka: servers.KafkaForTest(t, KafkaOptions()),
 		Dir: t.TempDir(), Began: time.Now(),
 	}
 	if err := lab.MySQL.Exec(t.Context(), "SET GLOBAL binlog_row_metadata = "+metadata); err != nil {

@@ -105,7 +105,7 @@ func startLab(ctx context.Context) (*parity.Lab, func(), error) {
 		_ = os.RemoveAll(dir)
 	}
 	if lab.MySQL, err = servers.StartMySQL(ctx, parity.MySQLOptions()); err == nil {
-		lab.Kafka, err = servers.StartKafka(ctx, servers.KafkaOptions{Own: true, Log: os.Stderr})
+		lab.Kafka, err = servers.StartKafka(ctx, parity.KafkaOptions())
 	}
 	if err != nil {
 		closeAll()
