@@ -65,7 +65,7 @@ func Listen(cfg Config, node Node, metrics prometheus.Gatherer, log *slog.Logger
 	if err := checkAddress(cfg); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", cfg.Listen)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("opening the admin listener: %w", err)
 	}

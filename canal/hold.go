@@ -1,6 +1,7 @@
 package canal
 
 import (
+	"errors"
 	"fmt"
 	"io"
 )
@@ -101,7 +102,7 @@ func (h *hold) each(f func(tm *tableMap, raw []byte) error) error {
 	}
 	for {
 		tm, raw, err := r.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -1,7 +1,6 @@
 package canal
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/google/uuid"
@@ -50,9 +49,10 @@ func (w *walker) origin(g position.GTID) {
 	}
 	o.known[g.SID] = true
 	w.stats.unknown.Add(1)
-	level, text := slog.LevelWarn, "transactions of a server come that was not seen before: written on a replica by mistake, or a source was added"
+	attrs := []any{slog.String("gtid", g.String()), slog.Bool("published", !o.lastOut)}
 	if g.SID == o.own {
-		level, text = slog.LevelInfo, "the server that is read from now writes itself"
+		w.log.Info("the server that is read from now writes itself", attrs...)
+		return
 	}
-	w.log.Log(context.Background(), level, text, slog.String("gtid", g.String()), slog.Bool("published", !o.lastOut))
+	w.log.Warn("transactions of a server come that was not seen before: written on a replica by mistake, or a source was added", attrs...)
 }

@@ -438,7 +438,7 @@ func (b *builder) hookError(path string, err error) {
 		return
 	}
 	for cause := err; cause != nil; {
-		if f, ok := cause.(*FieldError); ok {
+		if f, ok := cause.(*FieldError); ok { //nolint:errorlint // the chain is walked step by step
 			b.reject(join(path, f.Path), "%v", f.Err)
 			return
 		}

@@ -78,7 +78,7 @@ func (h *hclogger) Log(l hclog.Level, msg string, args ...any) {
 			args[i] = fmt.Sprintf(fmt.Sprint(f[0]), f[1:]...)
 		}
 	}
-	h.log.Log(context.Background(), h.level(l), "raft: "+msg, args...)
+	h.log.Log(context.Background(), h.level(l), "raft: "+msg, args...) //nolint:sloglint // the message is raft's own
 }
 
 func (h *hclogger) enabled(l hclog.Level) bool {

@@ -138,7 +138,7 @@ func (r *Recovery) write(dir *dataDir, shim *hclogger, next raft.Configuration, 
 	conf := DefaultConfig()
 	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaseTimeout = time.Second, time.Second, time.Second // unused, but checked
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(r.NodeID))
-	defer trans.Close() // has nothing open
+	defer trans.Close() //nolint:errcheck // in memory, has nothing open
 	machine := &noted{newFSM(func(error) {}), AuditEntry{
 		Index: out.LastIndex, At: time.Now().UTC().Truncate(time.Microsecond), By: r.By, Action: "recover", Reason: r.Reason,
 		Detail: fmt.Sprintf("on %s at term %d, index %d: from %s to %s", r.NodeID, out.LastTerm, out.LastIndex, strings.Join(out.Before, ", "), strings.Join(out.After, ", ")),
@@ -258,7 +258,7 @@ func Restore(ctx context.Context, r Restoration) (_ *Recovered, err error) {
 	})
 	self := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: dir.id.raftID(), Address: raft.ServerAddress(r.NodeID)}}}
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(r.NodeID))
-	defer trans.Close() // has nothing open
+	defer trans.Close() //nolint:errcheck // in memory, has nothing open
 	// The term goes on, or runs of new leaders would be older than the stored one's.
 	if err := dir.log.SetUint64([]byte(keyCurrentTerm), out.LastTerm); err != nil {
 		return nil, err

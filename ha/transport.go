@@ -42,7 +42,7 @@ func (n *Node) transport(shim *hclogger) (raft.Transport, error) {
 	}
 	ln := n.cfg.listener
 	if ln == nil {
-		if ln, err = net.Listen("tcp", n.cfg.Listen); err != nil {
+		if ln, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", n.cfg.Listen); err != nil {
 			return nil, fmt.Errorf("listening for peers: %w", err)
 		}
 	}

@@ -192,7 +192,7 @@ func (s *SASL) fetchToken(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("asking the token endpoint: %w", err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // read only
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the token endpoint answered %s", resp.Status)
 	}

@@ -38,7 +38,7 @@ func newPreview(p *program) *cobra.Command {
 			}
 			err = preview(c.Context(), cfg, conn, config.Start(from), gtids, limit, p.stdout)
 			if c.Context().Err() != nil {
-				return nil // interrupted, as it is meant to be
+				return nil //nolint:nilerr // interrupted, as it is meant to be
 			}
 			return err
 		},
@@ -94,7 +94,7 @@ func preview(ctx context.Context, node *config.Config, c *config.Connector, from
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer stream.Close() //nolint:errcheck // nothing was written
 	return printRecords(ctx, stream, route, limit, json.NewEncoder(out))
 }
 
