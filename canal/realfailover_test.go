@@ -176,6 +176,27 @@ func TestF19LastTransactionIsNotHandedOnAgain(t *testing.T) {
 	})
 }
 
+// A large last transaction is not sent again for the sake of its commit time, where
+// the server says how large it is, and held nowhere.
+func TestF18LargeLastTransaction(t *testing.T) {
+	flavors(t, func(t *testing.T, db *database) {
+		r := db.open(db.now())
+		db.big(1000, 20_000)
+		at := r.until(20_999).end()
+		db.insert(1)
+		db.cfg.SpoolDir = filepath.Join(t.TempDir(), "spool")
+		db.cfg.SpoolThreshold = 1 << 20
+		again := db.open(at).until(1)
+		st := again.Status()
+		if got := again.rows(); got != "1" || !db.isMaria() && st.ReceivedBytes > 4<<20 {
+			t.Errorf("rows %s, %d bytes received", got, st.ReceivedBytes)
+		}
+		if _, err := os.Stat(db.cfg.SpoolDir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the spool was used: %v", err)
+		}
+	})
+}
+
 // pair is a primary and a replica of it, known to one configuration.
 type pair struct {
 	a, b *database
