@@ -92,8 +92,8 @@ func TestColumnValueRefuses(t *testing.T) {
 	}
 }
 
-// With quirks a value that a time mode cannot express is lost to null, as in
-// Debezium; never in a column that must not be null.
+// With quirks a value that a time mode cannot express is lost to null or to the
+// column's default, as in Debezium; it stops where there is neither.
 func TestColumnValueLostWithQuirks(t *testing.T) {
 	m := DefaultModes()
 	m.Time, m.Quirks = TimeConnect, true
@@ -102,6 +102,10 @@ func TestColumnValueLostWithQuirks(t *testing.T) {
 	}
 	if v, err := column(t, schema.Column{Type: schema.Time}, m).Value("-00:00:01", schema.Insert); err == nil {
 		t.Errorf("required: %v", v)
+	}
+	withDefault := schema.Column{Type: schema.Time, Default: def("00:00:01"), DefaultKnown: true}
+	if v, err := column(t, withDefault, m).Value("-00:00:01", schema.Insert); v != int64(1000) || err != nil {
+		t.Errorf("required with a default: %v, %v", v, err)
 	}
 }
 
