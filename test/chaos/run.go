@@ -71,9 +71,24 @@ type run struct {
 	evidence judge.Evidence
 	ledger   []history.LedgerRow
 
+	processes, brokers, databases sync.Mutex // held for a fault of these
+
 	mu      sync.Mutex
 	done    []Done
 	samples []judge.Sample
+}
+
+// lockOf is what a kind of fault must have for itself.
+func (r *run) lockOf(kind plan.Kind) *sync.Mutex {
+	switch kind {
+	case plan.KillNode, plan.StopNode, plan.PauseNode, plan.SleepNode, plan.FullDisk:
+		return &r.processes
+	case plan.KillBroker, plan.PauseBroker:
+		return &r.brokers
+	case plan.KillMySQL, plan.PauseMySQL, plan.SwitchSource:
+		return &r.databases
+	}
+	return nil
 }
 
 // play writes and lets the faults come, and ends with nodes that have published all
@@ -167,8 +182,16 @@ func (r *run) usages(ctx context.Context) (out []judge.Usage, err error) {
 	return out, nil
 }
 
-// fault does one step and undoes it.
+// fault does one step and undoes it. Faults that would undo each other wait: what
+// takes longer than planned on a busy machine may reach into the next round.
 func (r *run) fault(ctx context.Context, step plan.Step) error {
+	if lock := r.lockOf(step.Kind); lock != nil {
+		lock.Lock()
+		defer lock.Unlock()
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
 	began := time.Now()
 	end, on, err := r.begin(ctx, step)
 	r.mu.Lock()

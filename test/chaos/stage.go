@@ -123,7 +123,12 @@ func (s *Stage) startSources(ctx context.Context) error {
 		start = servers.StartMariaDB
 	}
 	for i := range s.options.Sources {
-		m, err := start(ctx, servers.Options{Own: true, Name: "source-" + strconv.Itoa(i+1), Log: s.options.Log})
+		m, err := start(ctx, servers.Options{
+			Own: true, Name: "source-" + strconv.Itoa(i+1), Log: s.options.Log,
+			// SET super_read_only and two writers can wait for each other in a circle that
+			// InnoDB does not see.
+			Args: []string{"--innodb-lock-wait-timeout=2"},
+		})
 		if err != nil {
 			return err
 		}
