@@ -265,7 +265,9 @@ func (s *ExactlyOnce) Commit(ctx context.Context, b *Batch) (done int, err error
 	defer cancel()
 	if err := s.commit(ctx, b); err != nil {
 		s.dead = true
-		s.p.stop()
+		if s.p != nil { // there is none when a new epoch could not be opened
+			s.p.stop()
+		}
 		s.pub.metrics.count(b.Records, 0)
 		return 0, s.noticed(deliveryError(err))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +200,28 @@ func TestRepeatedCommitTakesANewEpoch(t *testing.T) {
 	if got := values(c.Records(topic)); strings.Join(got, " ") != "1/0 2/0 3/0 4/0" {
 		t.Errorf("records = %q", got)
 	}
+}
+
+// The new epoch that a repeated commit asks for may not be had: the term ends with
+// a reason, and the sink can still be closed.
+func TestNewEpochThatCannotBeHadEndsTheTerm(t *testing.T) {
+	c := kafkatest.Start(t)
+	topic := c.Topic("orders", 1, nil)
+	cfg := config(c.Brokers())
+	dead := false
+	cfg.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dead {
+			return nil, errors.New("connection refused")
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	b := newBatcher(topic)
+	s, _, _ := reopen(t, publisher(t, cfg))
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: kerr.CoordinatorLoadInProgress})
+	commit(t, s, b.next(1, 1))
+	dead = true
+	_, err := s.Commit(t.Context(), b.next(1, 1))
+	wantError(t, err, kafka.Unreachable, true)
 }
 
 func TestRepeatedCommitOfTheOpenRecordTakesANewEpoch(t *testing.T) {
