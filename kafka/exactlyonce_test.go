@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -211,7 +212,7 @@ func TestNewEpochThatCannotBeHadEndsTheTerm(t *testing.T) {
 	dead := false
 	cfg.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if dead {
-			return nil, errors.New("connection refused")
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
