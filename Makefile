@@ -6,7 +6,10 @@ TIMEOUT ?= 40m
 FUZZTIME ?= 30s
 TOOLS   := $(CURDIR)/.cache/tools
 
-.PHONY: help build demo test fast unit race e2e lint fuzz bench generate
+CHAOS_TIME ?= 10m
+CHAOS_SEED ?= 0
+
+.PHONY: help build demo test fast race e2e parity chaos chaos-slice mutants bench-failover lint fuzz bench generate
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-10s %s\n' "$$t" "$$d"; done
@@ -17,19 +20,32 @@ build: ## build bin/binlog-outbox
 demo: ## real MySQL and Kafka, a small shop, the connector, a kill -9 half-way, and the count
 	$(GO) run ./test/demo
 
-test: fast race e2e ## everything, as CI runs it
+test: fast race e2e chaos-slice ## everything, as CI runs it
 
 fast: ## vet and the unit tests: what each commit must pass
 	$(GO) vet ./...
 	$(GO) test -timeout $(TIMEOUT) . ./admin ./config ./connector ./converter ./debezium ./ha ./position ./router ./schema ./cmd/...
 
 race: ## the packages with goroutines under the race detector, with their real servers
-	$(GO) test -race -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/... ./test/servers/...
+	$(GO) test -race -short -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/...
 
 e2e: SHELL := /bin/bash
 e2e: .SHELLFLAGS := -o pipefail -c
 e2e: ## real processes and real servers, one check for each promise
+	$(GO) test -timeout $(TIMEOUT) ./test/servers/...
 	$(GO) test -timeout $(TIMEOUT) -v -count=1 ./test/e2e/... 2>&1 | grep -vE '^=== (RUN|PAUSE|CONT)'
+
+chaos: ## three nodes, real servers, ten minutes of faults, every promise checked
+	$(GO) run ./test/chaos/cmd -time $(CHAOS_TIME) -seed $(CHAOS_SEED) -sources 2
+
+chaos-slice: ## what make test runs of it
+	$(GO) test -timeout $(TIMEOUT) -count=1 ./test/chaos/...
+
+mutants: ## the product with one rule broken, again and again: do the tests notice?
+	$(GO) run ./test/chaos/mutants
+
+bench-failover: ## how long a consumer waits for the next leader, by phase
+	$(GO) run ./test/chaos/cmd failover -times 20
 
 lint: ## golangci-lint with the project's rules
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

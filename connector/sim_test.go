@@ -388,8 +388,11 @@ func (w *world) check(t *testing.T, seed uint64) {
 }
 
 func testSchedules(t *testing.T, exactlyOnce bool) {
-	const seeds = 1500
-	for seed := range uint64(seeds) {
+	seeds := uint64(1500)
+	if testing.Short() {
+		seeds = 200 // under the race detector
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(seed, exactlyOnce)
 			for range 4 {
