@@ -12,7 +12,7 @@ CHAOS_SEED ?= 0
 .PHONY: help build demo test fast race e2e parity chaos chaos-slice mutants bench-failover lint fuzz bench generate
 
 help: ## show the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-10s %s\n' "$$t" "$$d"; done
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-15s %s\n' "$$t" "$$d"; done
 
 build: ## build bin/binlog-outbox
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/binlog-outbox ./cmd/binlog-outbox
