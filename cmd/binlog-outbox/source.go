@@ -137,7 +137,9 @@ func (s *sources) Open(ctx context.Context, from position.Position) (connector.S
 	if err := s.decided(&c); err != nil {
 		return nil, err
 	}
-	if !s.checked {
+	// A connector that has published knows that they were in order, and a take-over
+	// should not wait for one more connection.
+	if !s.checked && from.Seq == 0 {
 		if err := s.checkTables(ctx, c); err != nil {
 			return nil, err
 		}
