@@ -1,10 +1,12 @@
 package converter
 
 import (
+	"bytes"
 	"encoding/hex"
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
@@ -142,8 +144,25 @@ func (b *builder) binaryDefault(text string) {
 	if b.col.Type == schema.Binary && len(v) < b.col.Length {
 		v = append(v, make([]byte, b.col.Length-len(v))...)
 	}
+	if b.modes.Quirks {
+		v = asShown(v)
+	}
 	b.try(v)
 }
+
+// asShown is what Debezium takes out of the text of SHOW CREATE TABLE for a default
+// of bytes: the text between the quotes with its escapes; where the server writes
+// 0x00FF instead, the digits but for the last, since it cuts off what should be a
+// quote.
+func asShown(v []byte) []byte {
+	if utf8.Valid(v) {
+		return []byte(shownBytes.Replace(string(v)))
+	}
+	digits := bytes.ToUpper(hex.AppendEncode(nil, v))
+	return digits[:len(digits)-1]
+}
+
+var shownBytes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\x00", `\0`, "'", "''")
 
 // epoch is what Debezium takes for CURRENT_TIMESTAMP in a DEFAULT clause.
 const epoch = "1970-01-01 00:00:00"

@@ -281,6 +281,7 @@ func (d *Debezium) call(ctx context.Context, method, path string, body []byte, a
 var (
 	javaIdentity = regexp.MustCompile(`@[0-9a-f]{5,8}\b`)
 	binlogPlace  = regexp.MustCompile(`binlog\.\d+`)
+	offsetPlace  = regexp.MustCompile(`at offset \{[^}]*\}`)
 )
 
 // exception keeps of a trace the exceptions and their causes, without frames and
@@ -296,5 +297,6 @@ func (c *Case) exception(trace string) string {
 	}
 	text := strings.Join(out, "\n")
 	text = javaIdentity.ReplaceAllString(text, "@<hash>")
+	text = offsetPlace.ReplaceAllString(text, "at offset {<offset>}")
 	return binlogPlace.ReplaceAllString(text, "binlog.<n>")
 }

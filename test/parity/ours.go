@@ -48,8 +48,9 @@ type Outcome struct {
 // Stopped says that the connector does not stream.
 func (o *Outcome) Stopped() bool { return o.Refused != "" || o.Code != "" }
 
-// Run runs the cases; failing says of which the connector will end up failed.
-func (o *Ours) Run(ctx context.Context, cases []*Case, failing func(*Case) bool) (map[*Case]*Outcome, error) {
+// Run runs the cases; expect tells what will come of each, so that it is known when it
+// is done.
+func (o *Ours) Run(ctx context.Context, cases []*Case, expect func(*Case) *Result) (map[*Case]*Outcome, error) {
 	out := map[*Case]*Outcome{}
 	for _, c := range cases {
 		out[c] = &Outcome{}
@@ -63,7 +64,7 @@ func (o *Ours) Run(ctx context.Context, cases []*Case, failing func(*Case) bool)
 		}
 		for group := range slices.Chunk(mine, o.AtOnce) {
 			began := time.Now()
-			if err := o.group(ctx, name, group, out, failing); err != nil {
+			if err := o.group(ctx, name, group, out, expect); err != nil {
 				return nil, fmt.Errorf("worker %q: %w", name, err)
 			}
 			if o.Log != nil {
@@ -81,7 +82,7 @@ func (o *Ours) Run(ctx context.Context, cases []*Case, failing func(*Case) bool)
 	return out, nil
 }
 
-func (o *Ours) group(ctx context.Context, worker string, cases []*Case, out map[*Case]*Outcome, failing func(*Case) bool) error {
+func (o *Ours) group(ctx context.Context, worker string, cases []*Case, out map[*Case]*Outcome, expect func(*Case) *Result) error {
 	if err := o.Lab.Prepare(ctx, cases); err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (o *Ours) group(ctx context.Context, worker string, cases []*Case, out map[
 		running = append(running, files[f])
 	}
 	if len(running) > 0 {
-		if err := o.run(ctx, properties, order, running, out, failing); err != nil {
+		if err := o.run(ctx, properties, order, running, out, expect); err != nil {
 			return err
 		}
 	}
@@ -164,7 +165,7 @@ const (
 	failPatience = 25 * time.Second
 )
 
-func (o *Ours) run(ctx context.Context, properties string, order []string, cases []*Case, out map[*Case]*Outcome, failing func(*Case) bool) (err error) {
+func (o *Ours) run(ctx context.Context, properties string, order []string, cases []*Case, out map[*Case]*Outcome, expect func(*Case) *Result) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, oursPatience, fmt.Errorf("not done after %s", oursPatience))
 	defer cancel()
 	data := filepath.Join(o.Lab.Dir, "data")
@@ -222,7 +223,8 @@ func (o *Ours) run(ctx context.Context, properties string, order []string, cases
 		if stopped(s) {
 			return true
 		}
-		return (late || !failing(c)) && streams(s) && (s.Source.BinlogFile > file || s.Source.BinlogFile == file && s.Source.BinlogPosition >= pos)
+		want := expect(c)
+		return (late || !want.stopped() && s.Published >= uint64(len(want.Records))) && streams(s) && (s.Source.BinlogFile > file || s.Source.BinlogFile == file && s.Source.BinlogPosition >= pos)
 	}
 	patient, cancelPatient := context.WithTimeout(ctx, failPatience)
 	err = poll(patient, 100*time.Millisecond, look(done))

@@ -28,6 +28,8 @@ type Result struct {
 	Records []Record `json:"records,omitempty"`
 }
 
+func (r *Result) stopped() bool { return r.Failed != "" || r.Refused != "" }
+
 // Record is one record on a topic.
 type Record struct {
 	Topic     string   `json:"topic"`
