@@ -139,6 +139,8 @@ func (p Position) String() string {
 	switch {
 	case p.IsZero():
 		return "none"
+	case p.Set != nil && p.Set.IsEmpty() && p.Partial == nil:
+		return fmt.Sprintf("an empty GTID set (%s:%d)", p.File, p.Pos)
 	case p.Set != nil && p.Partial != nil:
 		return fmt.Sprintf("%s and %d rows of %s", p.Set, p.Partial.Rows, p.Partial.GTID)
 	case p.Set != nil:

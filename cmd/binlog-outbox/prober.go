@@ -141,7 +141,7 @@ func tableCheck(ctx context.Context, cc canal.Config, route *route, name schema.
 	}
 	t, err := schema.FromInformationSchema(name, columns)
 	if err == nil {
-		err = route.router.Check(t)
+		err = route.check(t)
 	}
 	if err != nil {
 		c.Detail = err.Error()

@@ -123,6 +123,16 @@ func newConverter(c config.Converter, quirks bool) (converter.Converter, error) 
 // needed are the columns that must be in a row image; only these are decoded.
 func (r *route) needed(t *schema.Table) []int { return r.router.Columns(t) }
 
+// check returns an error that names all columns that the table lacks.
+func (r *route) check(t *schema.Table) error {
+	err := r.router.Check(t)
+	var lacks *router.Error
+	if errors.As(err, &lacks) {
+		return fmt.Errorf("outbox table %s: %s", t.Name, lacks.Reason)
+	}
+	return err
+}
+
 // memory holds the records of one batch.
 type memory struct {
 	bytes   router.Arena

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -20,7 +19,6 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
-	"github.com/binlog-outbox/binlog-outbox/router"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
@@ -234,11 +232,7 @@ func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
 		if err != nil {
 			return err
 		}
-		if err := s.route.router.Check(t); err != nil {
-			var lacks *router.Error
-			if errors.As(err, &lacks) {
-				err = fmt.Errorf("outbox table %s: %s", name, lacks.Reason)
-			}
+		if err := s.route.check(t); err != nil {
 			return &tableError{"missing_column", err}
 		}
 	}
