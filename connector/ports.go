@@ -48,6 +48,8 @@ type Sink interface {
 // Sinks makes the sink of a term.
 type Sinks interface {
 	NewSink(term uint64) (Sink, error)
+	// KeepsPosition reports whether the sinks store the position with the records.
+	KeepsPosition() bool
 	// IdleCommit is how long marks without records may wait until they are
 	// committed by themselves.
 	IdleCommit() time.Duration

@@ -164,6 +164,7 @@ type simSink struct {
 }
 
 func (w *world) NewSink(uint64) (Sink, error)  { return &simSink{w: w}, nil }
+func (w *world) KeepsPosition() bool           { return w.exactlyOnce }
 func (w *world) IdleCommit() time.Duration     { return time.Second }
 func (s *simSink) Close(context.Context) error { s.dead = true; return nil }
 

@@ -109,6 +109,11 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 		return position.Position{}, err
 	}
 	stored, inStore := t.positions.Begin(t.number)
+	if inStore && !inSink && t.sinks.KeepsPosition() {
+		// The first term after at-least-once, or the topic is gone.
+		t.log.Warn("Kafka holds no position of this connector; going on from the replicated one, which may be a second old: records since then come again",
+			"position", stored.String())
+	}
 	if from, ok, err := reconcile(sunk, inSink, stored, inStore); err != nil || ok {
 		return from, err
 	}

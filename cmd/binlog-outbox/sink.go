@@ -39,6 +39,9 @@ func (s *sinks) NewSink(term uint64) (connector.Sink, error) {
 	return s.publisher.ExactlyOnce(term), nil
 }
 
+// KeepsPosition reports whether Kafka holds the position with the records.
+func (s *sinks) KeepsPosition() bool { return s.delivery == config.ExactlyOnce }
+
 // IdleCommit is short where a position without records costs nothing in Kafka.
 func (s *sinks) IdleCommit() time.Duration {
 	if s.delivery == config.AtLeastOnce {

@@ -199,6 +199,7 @@ func (s sinks) NewSink(term uint64) (connector.Sink, error) {
 	return s.publisher.ExactlyOnce(term), nil
 }
 func (s sinks) IdleCommit() time.Duration { return time.Second }
+func (s sinks) KeepsPosition() bool       { return true }
 
 // process is one node's process that believes, from its start to its end, that it
 // leads: the worst that a lying lease can do.
