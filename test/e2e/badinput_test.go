@@ -44,9 +44,10 @@ connectors:
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			binary := theLab.binary(t) // built by the first that asks
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			p, err := harness.Start(theLab.binary(t), []string{"run", "--config", path}, filepath.Join(dir, "log"))
+			p, err := harness.Start(binary, []string{"run", "--config", path}, filepath.Join(dir, "log"))
 			if err != nil {
 				t.Fatal(err)
 			}
