@@ -9,7 +9,7 @@ TOOLS   := $(CURDIR)/.cache/tools
 CHAOS_TIME ?= 10m
 CHAOS_SEED ?= 0
 
-.PHONY: help build demo test fast race e2e parity chaos chaos-slice mutants bench-failover lint fuzz bench generate
+.PHONY: help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench generate
 
 help: ## show the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-15s %s\n' "$$t" "$$d"; done
@@ -20,7 +20,7 @@ build: ## build bin/binlog-outbox
 demo: ## real MySQL and Kafka, a small shop, the connector, a kill -9 half-way, and the count
 	$(GO) run ./test/demo
 
-test: fast race e2e chaos-slice ## everything, as CI runs it
+test: fast race e2e chaos-slice parity-compare ## everything, as CI runs it
 
 fast: ## vet and the unit tests: what each commit must pass
 	$(GO) vet ./...
@@ -46,6 +46,12 @@ mutants: ## the product with one rule broken, again and again: do the tests noti
 
 bench-failover: ## how long a consumer waits for the next leader, by phase
 	$(GO) run ./test/chaos/cmd failover -times 20
+
+parity: ## run the corpus through the real Debezium afresh and compare with what is stored
+	$(GO) run ./test/parity/record
+
+parity-compare: ## run the corpus through this program and compare with what Debezium sent
+	$(GO) test -timeout $(TIMEOUT) -count=1 ./test/parity/...
 
 lint: ## golangci-lint with the project's rules
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
