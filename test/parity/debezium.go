@@ -282,6 +282,7 @@ var (
 	javaIdentity = regexp.MustCompile(`@[0-9a-f]{5,8}\b`)
 	binlogPlace  = regexp.MustCompile(`binlog\.\d+`)
 	offsetPlace  = regexp.MustCompile(`at offset \{[^}]*\}`)
+	timeBounds   = regexp.MustCompile(`within \[-?\d+, \d+\]`)
 )
 
 // exception keeps of a trace the exceptions and their causes, without frames and
@@ -298,5 +299,6 @@ func (c *Case) exception(trace string) string {
 	text := strings.Join(out, "\n")
 	text = javaIdentity.ReplaceAllString(text, "@<hash>")
 	text = offsetPlace.ReplaceAllString(text, "at offset {<offset>}")
+	text = timeBounds.ReplaceAllString(text, "within [<bounds>]")
 	return binlogPlace.ReplaceAllString(text, "binlog.<n>")
 }
