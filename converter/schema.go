@@ -2,7 +2,6 @@ package converter
 
 import (
 	"strconv"
-	"strings"
 )
 
 // Kind is a type of Kafka Connect's data model (org.apache.kafka.connect.data.Schema.Type).
@@ -36,18 +35,6 @@ func (k Kind) String() string {
 		return kindNames[k]
 	}
 	return "unknown"
-}
-
-// connectName is how Connect itself writes the type in its messages.
-func (k Kind) connectName() string {
-	switch k {
-	case Float32:
-		return "FLOAT32"
-	case Float64:
-		return "FLOAT64"
-	default:
-		return strings.ToUpper(k.String())
-	}
 }
 
 // Names of the logical types that change how a value is written or read.

@@ -34,9 +34,6 @@ const (
 	nodeObject
 )
 
-// isNumber says that Jackson gives the kind the node type NUMBER.
-func (k nodeKind) isNumber() bool { return k >= nodeInt32 && k <= nodeDouble }
-
 // node is a parsed JSON value.
 type node struct {
 	kind    nodeKind

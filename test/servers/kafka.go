@@ -91,8 +91,7 @@ type Kafka struct {
 	options KafkaOptions
 	proxies map[string]*Proxy
 	fronts  map[string]string // where listeners are reached, by their names
-	quiet   *sarama.Config
-	brokers int // how many must be there for it to be ready
+	brokers int               // how many must be there for it to be ready
 }
 
 // StartKafka starts a broker with a KRaft controller in it, fetching the program if
