@@ -18,6 +18,11 @@ const (
 	startTimeout = 2 * time.Minute // machines under test are often overloaded
 	stopGrace    = time.Minute
 	pollInterval = 20 * time.Millisecond
+
+	// A Kafka broker that comes up on a busy machine after kill -9 gives up now and
+	// then, when its controller resigns before the broker has registered. What runs
+	// servers in earnest starts them again, and so does Restart.
+	restartTries = 4
 )
 
 // instance is what MySQL and Kafka have in common: one program, its folder, its
@@ -125,13 +130,25 @@ func (s *instance) Resume() error {
 }
 
 // Restart starts the server again with the same data and ports, after ending it in
-// order if it still runs, and waits until it is ready.
+// order if it still runs, and waits until it is ready. A server that ends by itself
+// on the way is started again a few times.
 func (s *instance) Restart(ctx context.Context) error {
 	return s.with(func(p *process) error {
 		if err := p.stop(stopGrace); err != nil {
 			return err
 		}
-		return s.launch(ctx)
+		var errs []error
+		for range restartTries {
+			err := s.launch(ctx)
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, err)
+			if !errors.Is(err, errEnded) {
+				break
+			}
+		}
+		return errors.Join(errs...)
 	})
 }
 

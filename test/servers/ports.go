@@ -66,6 +66,9 @@ func bindable(ctx context.Context, number int) error {
 
 func (p *port) release() { p.lock.unlock() }
 
+// errEnded is poll's answer when the program ended by itself.
+var errEnded = errors.New("the server has ended")
+
 // poll calls try until it succeeds, ctx ends or done is closed.
 func poll(ctx context.Context, every time.Duration, done <-chan struct{}, try func(context.Context) error) error {
 	ticker := time.NewTicker(every)
@@ -78,7 +81,7 @@ func poll(ctx context.Context, every time.Duration, done <-chan struct{}, try fu
 		select {
 		case <-ticker.C:
 		case <-done:
-			return errors.New("the server has ended")
+			return errEnded
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
