@@ -92,7 +92,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	pause.InitialInterval, pause.MaxInterval = c.cfg.RetryInitial, c.cfg.RetryMax
 	open, cancel := either(stop, lease)
 	defer cancel()
-	attempts := 0
+	attempts, first := 0, true
 	for stop.Err() == nil && lease.Err() == nil {
 		if want := c.positions.RunState(); want != Running {
 			c.setState(State(want), nil)
@@ -104,7 +104,8 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 		c.setState(StateRunning, nil)
 		began := time.Now()
 		streamed := c.Status().Terms
-		err := c.runTerm(stop, lease, leaderTerm)
+		err := c.runTerm(stop, lease, leaderTerm, first)
+		first = false
 		switch {
 		case err == nil, stop.Err() != nil, lease.Err() != nil, errors.Is(err, errTermRestart):
 			// The contexts themselves are asked: open follows them a moment later.
@@ -145,7 +146,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 var errTermRestart = errors.New("term ended by an operator")
 
 // runTerm runs one term and ends it in an orderly way when the wanted state changes.
-func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64) error {
+func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64, first bool) error {
 	stop, end := context.WithCancelCause(stop)
 	defer end(nil)
 	hard, cut := context.WithCancelCause(lease)
@@ -174,7 +175,7 @@ func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64) erro
 		case <-hard.Done():
 		}
 	}()
-	t := &term{Connector: c, number: leaderTerm, log: c.log}
+	t := &term{Connector: c, number: leaderTerm, takeover: first, log: c.log}
 	err := t.run(stop, hard)
 	cut(nil)
 	<-watching

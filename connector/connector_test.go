@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,6 +160,7 @@ func TestPositionRegressionFails(t *testing.T) {
 		}
 		w.sunk, w.inSink = set(":1-5"), true
 		w.stored, w.found = set(":1-9"), true
+		w.stored.InKafka = true
 		c := w.start(t)
 		settle()
 		s := c.Status()
@@ -173,6 +175,55 @@ func TestPositionRegressionFails(t *testing.T) {
 			t.Fatalf("%d records were published", len(w.log))
 		}
 	})
+}
+
+// What is done about the position in Kafka and the replicated one, in all their
+// relations.
+func TestReconcile(t *testing.T) {
+	at := func(text string, inKafka bool) position.Position {
+		s, err := position.ParseSet(position.MySQL, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return position.Position{Flavor: position.MySQL, Set: s, InKafka: inKafka}
+	}
+	const a, b = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "11111111-2222-3333-4444-555555555555"
+	none := position.Position{}
+	for _, test := range []struct {
+		name         string
+		sunk, stored position.Position
+		want         string // of the position to go on from; empty for the start
+		stops        bool
+	}{
+		{name: "first start"},
+		{name: "the store is lost", sunk: at(a+":1-5", false), want: a + ":1-5"},
+		{name: "in step", sunk: at(a+":1-5", false), stored: at(a+":1-5", true), want: a + ":1-5"},
+		{name: "the store lags", sunk: at(a+":1-5", false), stored: at(a+":1-3", true), want: a + ":1-5"},
+		{name: "the store lags behind after at-least-once", sunk: at(a+":1-5", false), stored: at(a+":1-3", false), want: a + ":1-5"},
+		{name: "the topic is gone", stored: at(a+":1-3", true), stops: true},
+		{name: "first start that published nothing", stored: at(a+":1-3", false), want: a + ":1-3"},
+		{name: "Kafka has lost records", sunk: at(a+":1-3", false), stored: at(a+":1-5", true), stops: true},
+		{name: "at-least-once went on from Kafka's", sunk: at(a+":1-3", false), stored: at(a+":1-5", false), want: a + ":1-5"},
+		{name: "another source", sunk: at(a+":1-3", false), stored: at(b+":1-3", true), stops: true},
+		{name: "another source, at least once", sunk: at(a+":1-3", false), stored: at(b+":1-3", false), stops: true},
+	} {
+		inSink, inStore := test.sunk.Set != nil, test.stored.Set != nil
+		if !inSink {
+			test.sunk = none
+		}
+		from, ok, err := reconcile(test.sunk, inSink, test.stored, inStore)
+		var pe *PositionError
+		switch {
+		case test.stops:
+			if !errors.As(err, &pe) || pe.Missing == inSink || !strings.Contains(err.Error(), test.stored.String()) || inSink && !strings.Contains(err.Error(), test.sunk.String()) {
+				t.Errorf("%s: %v %v", test.name, from, err)
+			}
+		case err != nil || ok != (test.want != "") || ok && from.Set.String() != test.want:
+			t.Errorf("%s: %v %v %v", test.name, from, ok, err)
+		case ok && from.InKafka != (inSink && from.Set.String() == test.sunk.Set.String()):
+			t.Errorf("%s: in Kafka: %v", test.name, from.InKafka)
+		}
+	}
 }
 
 // The status of a run that streams is consistent with what is durable.

@@ -114,11 +114,18 @@ func place(m position.Mark) string {
 
 // PositionError is returned when the position in Kafka does not cover the
 // replicated one: Kafka has lost a committed record (unclean election, topic
-// recreated), or this is another cluster, source or connector of the same name.
-type PositionError struct{ Sink, Stored position.Position }
+// deleted or recreated), or this is another cluster, source or connector of the
+// same name. Missing is set when Kafka holds no position at all.
+type PositionError struct {
+	Sink, Stored position.Position
+	Missing      bool
+}
 
 func (e *PositionError) Error() string {
-	return fmt.Sprintf("the position in Kafka (%s) is behind or beside the replicated one (%s): Kafka lost a committed record, or this connector name belongs to another source or cluster; choose one with 'offsets set'", e.Sink, e.Stored)
+	if e.Missing {
+		return fmt.Sprintf("Kafka holds no position of this connector, and committed one at or after the replicated one (%s): its position topic was deleted or recreated, or this is another cluster. Look for what was lost with it, then choose where to go on with 'offset set'", e.Stored)
+	}
+	return fmt.Sprintf("the position in Kafka (%s) is behind or beside the replicated one (%s): Kafka lost a committed record, or this connector name belongs to another source or cluster; choose where to go on with 'offset set'", e.Sink, e.Stored)
 }
 
 // Retryable is false: an operator has to choose.

@@ -39,6 +39,7 @@ type world struct {
 	// attempts is Config.MaxAttempts when it is above 0.
 	attempts int
 	opens    int   // times the source was opened
+	unclosed int   // sources that are open
 	away     error // what opening the source answers while it is set
 
 	// What is durable.
@@ -128,6 +129,9 @@ func (w *world) Open(_ context.Context, from position.Position) (Source, error) 
 			s.rest = append(s.rest, tx)
 		}
 	}
+	w.mu.Lock()
+	w.unclosed++
+	w.mu.Unlock()
 	return s, nil
 }
 
@@ -153,7 +157,13 @@ func (s *simSource) Next(ctx context.Context) ([]canal.Transaction, error) {
 }
 
 func (s *simSource) Status() canal.Status { return canal.Status{} }
-func (s *simSource) Close() error         { return nil }
+
+func (s *simSource) Close() error {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.w.unclosed--
+	return nil
+}
 
 // --- sink
 
@@ -405,6 +415,9 @@ func testSchedules(t *testing.T, exactlyOnce bool) {
 			w.check(t, seed)
 			if p, _ := w.Position(); p.Set.Count() != 60 {
 				t.Fatalf("seed %d: after an orderly end the stored position is %s", seed, p)
+			}
+			if w.unclosed != 0 {
+				t.Fatalf("seed %d: %d sources are left open", seed, w.unclosed)
 			}
 			if s := c.Status(); s.State != Unassigned || s.Source != nil {
 				t.Fatalf("seed %d: after the end the state is %s", seed, s.State)

@@ -22,6 +22,11 @@ type term struct {
 	pipe   *pipe
 	saver  *saver
 
+	// takeover is set for the first term of a leadership, which opens the source
+	// while the sink opens.
+	takeover bool
+	early    *ahead
+
 	// next is where the connector will be after the batch in hand, owned by the
 	// publishing goroutine; where it is for certain is the saver's. Each has its
 	// own set, so that neither is cloned for a batch.
@@ -45,6 +50,10 @@ func (t *term) run(stop, lease context.Context) (err error) {
 	}()
 	open, cancel := either(stop, lease)
 	defer cancel()
+	if t.takeover {
+		t.early = t.openAhead(open)
+		defer t.early.drop()
+	}
 	began := time.Now()
 	from, err := t.openAt(open, sink)
 	if err != nil {
@@ -53,7 +62,7 @@ func (t *term) run(stop, lease context.Context) (err error) {
 	phases := sinkPhases(sink, time.Since(began))
 	t.setPhase(openingSource)
 	began = time.Now()
-	source, err := t.sources.Open(open, from.Clone())
+	source, err := t.openSource(open, from)
 	if err != nil {
 		return err
 	}
@@ -75,6 +84,14 @@ func (t *term) run(stop, lease context.Context) (err error) {
 		return t.publish(ctx, sink)
 	})
 	return g.Wait()
+}
+
+// openSource opens the source at from, or takes the one that was opened there ahead.
+func (t *term) openSource(ctx context.Context, from position.Position) (Source, error) {
+	if source, ok, err := t.early.take(from); ok {
+		return source, err
+	}
+	return t.sources.Open(ctx, from.Clone())
 }
 
 // sinkPhases are the steps of opening a sink, as far as it tells them.
@@ -109,16 +126,16 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 		return position.Position{}, err
 	}
 	stored, inStore := t.positions.Begin(t.number)
-	if inStore && !inSink && t.sinks.KeepsPosition() {
-		// The first term after at-least-once, or the topic is gone.
-		t.log.Warn("Kafka holds no position of this connector; going on from the replicated one, which may be a second old: records since then come again",
-			"position", stored.String())
+	from, ok, err := stored, inStore, error(nil)
+	if t.sinks.KeepsPosition() {
+		from, ok, err = reconcile(sunk, inSink, stored, inStore)
 	}
-	if from, ok, err := reconcile(sunk, inSink, stored, inStore); err != nil || ok {
+	if err != nil || ok {
 		return from, err
 	}
+	t.early.drop() // sources do one thing at a time
 	t.setPhase("finding the start")
-	from, err := t.sources.Start(ctx)
+	from, err = t.sources.Start(ctx)
 	if err != nil {
 		return position.Position{}, err
 	}
@@ -131,14 +148,26 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 
 // reconcile compares what the sink has made durable with the replicated position.
 // ok is false when there is neither.
+//
+// What Kafka committed together with the rows counts: the replicated position is
+// written after it. It is a tripwire, though: if it says that Kafka committed more
+// than Kafka knows, then Kafka has lost it (the topic was deleted or made anew, an
+// unclean election), or is another cluster, and going on from either may repeat or
+// lose rows. Only what was written without Kafka, by at-least-once delivery or by
+// an operator, may be further than Kafka's or alone.
 func reconcile(sunk position.Position, inSink bool, stored position.Position, inStore bool) (from position.Position, ok bool, err error) {
+	sunk.InKafka = true
 	switch {
-	case inSink && inStore && !sunk.Covers(stored):
-		return from, false, &PositionError{Sink: sunk, Stored: stored}
-	case inSink:
+	case !inStore:
+		return sunk, inSink, nil
+	case inSink && sunk.Covers(stored):
 		return sunk, true, nil
+	case stored.InKafka:
+		return from, false, &PositionError{Sink: sunk, Missing: !inSink, Stored: stored}
+	case !inSink || stored.Covers(sunk):
+		return stored, true, nil
 	default:
-		return stored, inStore, nil
+		return from, false, &PositionError{Sink: sunk, Stored: stored}
 	}
 }
 
@@ -207,6 +236,7 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 	if b.partial != nil {
 		t.next.Partial = b.partial
 	}
+	t.next.InKafka = t.sinks.KeepsPosition()
 	b.Position = t.next
 	started := time.Now()
 	done, err := sink.Commit(ctx, &b.Batch)
@@ -227,6 +257,7 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 			p.Advance(m)
 		}
 		p.Seq += uint64(records)
+		p.InKafka = t.sinks.KeepsPosition()
 		if err == nil && b.partial != nil {
 			p.Partial = b.partial
 		}

@@ -76,6 +76,9 @@ type Position struct {
 	Partial   *Partial  `json:"partial,omitempty"`
 	// Seq counts published outbox rows over the life of the connector.
 	Seq uint64 `json:"seq"`
+	// InKafka says that Kafka has committed the position together with the rows
+	// before it, so that Kafka must know it, or a later one.
+	InKafka bool `json:"in_kafka,omitempty"`
 }
 
 // IsZero reports whether p names no place at all.
