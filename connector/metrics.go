@@ -48,7 +48,7 @@ func newMetrics(reg prometheus.Registerer, c *Connector) *metrics {
 		m.saves.WithLabelValues(outcome)
 	}
 	if reg != nil {
-		reg.MustRegister(m.latency, m.commitSeconds, m.saves, m.saveSeconds, m.lastSave, m.termsEnded, m.takeover, &collector{c})
+		reg.MustRegister(m.latency, m.commitSeconds, m.saves, m.saveSeconds, m.lastSave, m.termsEnded, m.takeover, &collector{status: c.Status, limits: c.cfg.Limits})
 	}
 	return m
 }
@@ -75,7 +75,10 @@ var (
 )
 
 // collector gives the states at the time of the scrape.
-type collector struct{ c *Connector }
+type collector struct {
+	status func() Status
+	limits Limits
+}
 
 func (col *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descState, descQueue, descBytes, descCap, descCapB} {
@@ -84,7 +87,7 @@ func (col *collector) Describe(ch chan<- *prometheus.Desc) {
 }
 
 func (col *collector) Collect(ch chan<- prometheus.Metric) {
-	s := col.c.Status()
+	s := col.status()
 	if s.State == Unassigned {
 		return // the node that runs it reports
 	}
@@ -100,6 +103,6 @@ func (col *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(descQueue, prometheus.GaugeValue, float64(s.QueueRecords))
 	ch <- prometheus.MustNewConstMetric(descBytes, prometheus.GaugeValue, float64(s.QueueBytes))
-	ch <- prometheus.MustNewConstMetric(descCap, prometheus.GaugeValue, float64(col.c.cfg.Limits.Rows))
-	ch <- prometheus.MustNewConstMetric(descCapB, prometheus.GaugeValue, float64(col.c.cfg.Limits.Bytes))
+	ch <- prometheus.MustNewConstMetric(descCap, prometheus.GaugeValue, float64(col.limits.Rows))
+	ch <- prometheus.MustNewConstMetric(descCapB, prometheus.GaugeValue, float64(col.limits.Bytes))
 }

@@ -2,6 +2,7 @@ package ha
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -286,6 +287,18 @@ func (f *fsm) connectors() map[string]State {
 	out := make(map[string]State, len(f.img.Connectors))
 	for name, st := range f.img.Connectors {
 		out[name] = st.Clone()
+	}
+	return out
+}
+
+func (f *fsm) configs() map[string]json.RawMessage {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	out := map[string]json.RawMessage{}
+	for name, st := range f.img.Connectors {
+		if st.Config != nil {
+			out[name] = st.Config
+		}
 	}
 	return out
 }

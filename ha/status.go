@@ -1,6 +1,7 @@
 package ha
 
 import (
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -157,6 +158,10 @@ func (n *Node) Connector(name string) (State, bool) { return n.fsm.connector(nam
 // Connectors returns all connectors that anything is stored about, including
 // deleted ones of which the position is left (Config nil, RunState unset).
 func (n *Node) Connectors() map[string]State { return n.fsm.connectors() }
+
+// Configs returns the configurations that PutConfig has stored, by connector. The
+// texts are shared: they must not be written to.
+func (n *Node) Configs() map[string]json.RawMessage { return n.fsm.configs() }
 
 // Audit returns the last operator commands, oldest first.
 func (n *Node) Audit() []AuditEntry { return n.fsm.auditLog() }

@@ -20,21 +20,12 @@ import (
 
 // daemon is one node with its connectors and its admin server.
 type daemon struct {
-	cfg        *config.Config
-	log        *slog.Logger
-	node       *ha.Node
-	notices    *notices
-	admin      *admin.Server
-	connectors []*runner
-}
-
-// runner is one connector with what it is made of.
-type runner struct {
-	*connector.Connector
-	config    *config.Connector
-	positions *positions
-	// standby takes the source's series away while another node runs it.
-	standby func()
+	cfg     *config.Config
+	log     *slog.Logger
+	node    *ha.Node
+	notices *notices
+	admin   *admin.Server
+	fleet   *fleet
 }
 
 // registry takes metrics and gives them out.
@@ -45,7 +36,8 @@ type registry interface {
 
 // newDaemon builds everything in the order in which it depends on each other:
 // the store, the connectors on it, the admin server over both. Nothing runs yet.
-func newDaemon(cfg *config.Config, log *slog.Logger, reg registry) (_ *daemon, err error) {
+// comp builds the connectors that the store holds.
+func newDaemon(cfg *config.Config, comp *compiler, log *slog.Logger, reg registry) (_ *daemon, err error) {
 	if err := os.MkdirAll(cfg.Node.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making node.data_dir: %w", err)
 	}
@@ -62,12 +54,8 @@ func newDaemon(cfg *config.Config, log *slog.Logger, reg registry) (_ *daemon, e
 			err = errors.Join(err, d.node.Shutdown(ctx))
 		}
 	}()
-	for i := range cfg.Connectors {
-		r, err := d.newRunner(&cfg.Connectors[i], reg)
-		if err != nil {
-			return nil, fmt.Errorf("connector %s: %w", cfg.Connectors[i].Name, err)
-		}
-		d.connectors = append(d.connectors, r)
+	if d.fleet, err = newFleet(cfg, d.node, d.notices, reg, log, comp); err != nil {
+		return nil, err
 	}
 	if cfg.Admin.Listen != "" {
 		d.admin, err = admin.Listen(admin.Config{Listen: cfg.Admin.Listen, AllowRemote: cfg.Admin.AllowRemote}, d, reg, log.With("component", "admin"))
@@ -76,29 +64,6 @@ func newDaemon(cfg *config.Config, log *slog.Logger, reg registry) (_ *daemon, e
 		}
 	}
 	return d, nil
-}
-
-func (d *daemon) newRunner(c *config.Connector, reg prometheus.Registerer) (*runner, error) {
-	log := d.log.With("connector", c.Name)
-	reg = prometheus.WrapRegistererWith(prometheus.Labels{"connector": c.Name}, reg)
-	route, err := newRoute(c, reg)
-	if err != nil {
-		return nil, err
-	}
-	src, err := newSources(d.cfg, c, route, reg, log)
-	if err != nil {
-		return nil, err
-	}
-	src.decisions = &decisions{node: d.node, name: c.Name}
-	snk, err := newSinks(d.cfg, c, d.node.VerifyLeader, reg, log)
-	if err != nil {
-		return nil, err
-	}
-	pos := &positions{node: d.node, notices: d.notices, name: c.Name}
-	return &runner{
-		Connector: connector.New(connectorConfig(d.cfg, c), src, snk, route, pos, reg, d.log),
-		config:    c, positions: pos, standby: src.canal.Metrics.Standby,
-	}, nil
 }
 
 // run works until ctx ends and then stops in the order that loses nothing: the
@@ -114,6 +79,7 @@ func (d *daemon) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var nodeErr, adminErr error
 	wg.Go(func() { d.notices.run(serving, d.node) })
+	wg.Go(func() { d.fleet.follow(serving) })
 	if d.admin != nil {
 		wg.Go(func() { adminErr = d.admin.Run(serving) })
 	}
@@ -162,12 +128,7 @@ func (d *daemon) lead(stop, lease context.Context, term uint64) error {
 	working, end := context.WithCancel(stop)
 	defer end()
 	var wg sync.WaitGroup
-	for _, c := range d.connectors {
-		wg.Go(func() {
-			defer c.standby()
-			c.Run(working, lease, term)
-		})
-	}
+	wg.Go(func() { d.fleet.work(working, lease, term) })
 	err := d.watchReach(working, lease)
 	end()
 	wg.Wait()
@@ -207,8 +168,8 @@ func (d *daemon) watchReach(stop, lease context.Context) error {
 // blind reports whether at least one connector wants to work here and none can for
 // a reason that may pass, with the reason of one of them.
 func (d *daemon) blind() (blind bool, why string) {
-	for _, c := range d.connectors {
-		s := c.Status()
+	for _, c := range d.fleet.all() {
+		s := c.worker.Status()
 		switch {
 		case s.State != connector.StateRunning:
 		case s.Phase == "streaming":

@@ -36,7 +36,7 @@ connectors:
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := newDaemon(cfg, slog.New(slog.DiscardHandler), reg)
+	d, err := newDaemon(cfg, &compiler{}, slog.New(slog.DiscardHandler), reg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,11 @@ func newRun(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runDaemon(c.Context(), cfg, p.stderr)
+			comp, err := p.compiler()
+			if err != nil {
+				return err
+			}
+			return runDaemon(c.Context(), cfg, comp, p.stderr)
 		},
 	}
 }
@@ -234,21 +238,44 @@ func (p *program) flagSettings() ([]config.Setting, error) {
 	return out, nil
 }
 
+// compiler makes connectors of what comes over the REST API while the node runs.
+func (p *program) compiler() (*compiler, error) {
+	release, _ := p.lookup(config.EnvPrefix + "DEBEZIUM_COMPAT")
+	c := &compiler{release: release, tolerate: p.tolerate, environ: p.environ, resolver: &config.Resolver{LookupEnv: p.lookup}}
+	if p.worker == "" {
+		return c, nil
+	}
+	f, problem := readFile(p.worker)
+	if problem != nil {
+		return nil, config.Problems{*problem}
+	}
+	c.worker = &f
+	return c, nil
+}
+
+func readFile(name string) (debezium.File, *config.Problem) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		var pe *os.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return debezium.File{}, &config.Problem{Origin: config.Origin{File: name}, Message: "reading the file: " + err.Error()}
+	}
+	return debezium.File{Name: name, Data: data}, nil
+}
+
 // convert turns Debezium's files over.
 func (p *program) convert(connectors []string) (*debezium.Conversion, error) {
 	release, _ := p.lookup(config.EnvPrefix + "DEBEZIUM_COMPAT")
 	o := debezium.Options{TolerateUnknown: p.tolerate, Release: release}
 	var problems config.Problems
 	read := func(name string) debezium.File {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			var pe *os.PathError
-			if errors.As(err, &pe) {
-				err = pe.Err
-			}
-			problems = append(problems, config.Problem{Origin: config.Origin{File: name}, Message: "reading the file: " + err.Error()})
+		f, problem := readFile(name)
+		if problem != nil {
+			problems = append(problems, *problem)
 		}
-		return debezium.File{Name: name, Data: data}
+		return f
 	}
 	if p.worker != "" {
 		f := read(p.worker)

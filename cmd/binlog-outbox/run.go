@@ -19,12 +19,12 @@ import (
 const memoryLimit = 128 << 20
 
 // runDaemon works until ctx ends.
-func runDaemon(ctx context.Context, cfg *config.Config, stderr io.Writer) error {
+func runDaemon(ctx context.Context, cfg *config.Config, comp *compiler, stderr io.Writer) error {
 	log := newLogger(cfg.Log, stderr)
 	if _, set := os.LookupEnv("GOMEMLIMIT"); !set {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	d, err := newDaemon(cfg, log, prometheus.NewRegistry())
+	d, err := newDaemon(cfg, comp, log, prometheus.NewRegistry())
 	if err != nil {
 		return err
 	}

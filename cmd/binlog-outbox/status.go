@@ -15,10 +15,14 @@ func (d *daemon) Status() admin.Status {
 	raft := d.node.Status()
 	s := admin.Status{
 		Node: d.cfg.Node.ID, Version: version().Version, Role: string(raft.Role), Leader: raft.LeaderID, Term: raft.Term,
-		Connectors: make([]admin.Connector, 0, len(d.connectors)),
+		Connectors: []admin.Connector{},
 	}
-	for _, c := range d.connectors {
-		s.Connectors = append(s.Connectors, connectorStatus(c.Status(), c.config.Kafka.Delivery))
+	for _, r := range d.fleet.all() {
+		var delivery config.Delivery
+		if r.config != nil {
+			delivery = r.config.Kafka.Delivery
+		}
+		s.Connectors = append(s.Connectors, connectorStatus(r.worker.Status(), delivery))
 	}
 	return s
 }
@@ -34,8 +38,8 @@ func (d *daemon) Checks() []admin.Check {
 	if raft.Role != ha.Leader {
 		return checks
 	}
-	for _, c := range d.connectors {
-		s := c.Status()
+	for _, r := range d.fleet.all() {
+		s := r.worker.Status()
 		check := admin.Check{Name: "connector " + s.Name, OK: true}
 		switch {
 		case s.State == connector.StatePaused || s.State == connector.StateStopped:

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+)
+
+// fleet is all connectors of this node: those of its file, which stay as they are,
+// and those that the replicated store holds, which come, change and go. Every node
+// builds them all, so that each can say what is wrong with one here; the leader
+// runs them.
+type fleet struct {
+	cfg      *config.Config
+	node     *ha.Node
+	notices  *notices
+	reg      prometheus.Registerer
+	log      *slog.Logger
+	compiler *compiler
+
+	mu      sync.Mutex
+	runners map[string]*runner
+	// changed is closed, and replaced, when runners is another set.
+	changed chan struct{}
+}
+
+// runner is one connector with what it is made of.
+type runner struct {
+	name   string
+	worker worker
+	// config is nil for a connector that can't be built.
+	config *config.Connector
+	// stored is what the replicated store holds, nil when the connector is one of
+	// the file alone.
+	stored json.RawMessage
+	// clash is set when file and store both have the name.
+	clash   bool
+	metrics *registrations
+	// standby takes the source's series away while another node runs it.
+	standby func()
+}
+
+// worker is a connector at work, or one that can't be.
+type worker interface {
+	Run(stop, lease context.Context, leaderTerm uint64)
+	Status() connector.Status
+	Restart()
+}
+
+// newFleet builds the connectors of the file; its error is about one of them.
+func newFleet(cfg *config.Config, node *ha.Node, n *notices, reg prometheus.Registerer, log *slog.Logger, c *compiler) (*fleet, error) {
+	f := &fleet{cfg: cfg, node: node, notices: n, reg: reg, log: log, compiler: c, runners: map[string]*runner{}, changed: make(chan struct{})}
+	for i := range cfg.Connectors {
+		c := &cfg.Connectors[i]
+		r, err := f.newRunner(c)
+		if err != nil {
+			return nil, fmt.Errorf("connector %s: %w", c.Name, err)
+		}
+		f.runners[c.Name] = r
+	}
+	return f, nil
+}
+
+func (f *fleet) newRunner(c *config.Connector) (_ *runner, err error) {
+	metrics := f.registrations(c.Name)
+	defer func() {
+		if err != nil {
+			metrics.unregister()
+		}
+	}()
+	log := f.log.With("connector", c.Name)
+	route, err := newRoute(c, metrics)
+	if err != nil {
+		return nil, err
+	}
+	src, err := newSources(f.cfg, c, route, metrics, log)
+	if err != nil {
+		return nil, err
+	}
+	src.decisions = &decisions{node: f.node, name: c.Name}
+	snk, err := newSinks(f.cfg, c, f.node.VerifyLeader, metrics, log)
+	if err != nil {
+		return nil, err
+	}
+	pos := &positions{node: f.node, notices: f.notices, name: c.Name}
+	return &runner{
+		name: c.Name, config: c, metrics: metrics, standby: src.canal.Metrics.Standby,
+		worker: connector.New(connectorConfig(f.cfg, c), src, snk, route, pos, metrics, f.log),
+	}, nil
+}
+
+// refuse is the runner of a connector that can't be built.
+func (f *fleet) refuse(name string, err error) *runner {
+	f.log.Error("connector can't be built; the others are not affected", "connector", name, "error", err)
+	metrics := f.registrations(name)
+	return &runner{name: name, worker: connector.NewRefused(name, err, metrics), metrics: metrics, standby: func() {}}
+}
+
+func (f *fleet) registrations(name string) *registrations {
+	return &registrations{Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"connector": name}, f.reg)}
+}
+
+// fromFile returns the connector that the node's file declares under name.
+func (f *fleet) fromFile(name string) *config.Connector {
+	for i := range f.cfg.Connectors {
+		if f.cfg.Connectors[i].Name == name {
+			return &f.cfg.Connectors[i]
+		}
+	}
+	return nil
+}
+
+// follow keeps the fleet as the store has it until ctx ends.
+func (f *fleet) follow(ctx context.Context) {
+	for {
+		changed := f.notices.next()
+		f.reconcile()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reconcile makes the fleet what the file and the store say at this moment.
+func (f *fleet) reconcile() {
+	stored := f.node.Configs()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	different := false
+	for name, have := range f.runners {
+		config, kept := stored[name]
+		declared := f.fromFile(name) != nil
+		if declared && !kept && have.stored == nil || kept && slices.Equal(config, have.stored) && declared == have.clash {
+			continue
+		}
+		have.metrics.unregister() // the series of its successor have the same names
+		delete(f.runners, name)
+		different = true
+		if declared && !kept {
+			f.runners[name] = f.declared(name)
+		}
+	}
+	for name, config := range stored {
+		if f.runners[name] == nil {
+			f.runners[name] = f.fromStore(name, config)
+			different = true
+		}
+	}
+	if different {
+		close(f.changed)
+		f.changed = make(chan struct{})
+	}
+}
+
+// declared builds a connector of the file again, which a clash had put aside.
+func (f *fleet) declared(name string) *runner {
+	r, err := f.newRunner(f.fromFile(name))
+	if err != nil {
+		return f.refuse(name, err)
+	}
+	return r
+}
+
+func (f *fleet) fromStore(name string, stored json.RawMessage) *runner {
+	clash := f.fromFile(name) != nil
+	c, err := f.compiler.compile(name, stored)
+	var r *runner
+	switch {
+	case clash:
+		r = f.refuse(name, errClash)
+	case err != nil:
+		r = f.refuse(name, err)
+	default:
+		if r, err = f.newRunner(c); err != nil {
+			r = f.refuse(name, err)
+		}
+	}
+	r.stored, r.clash = stored, clash
+	return r
+}
+
+// errClash is a name in two places, of which neither may win: nodes with another
+// file would run another connector on the same position.
+var errClash = errors.New("a connector of this name stands in this node's file and was also put over the REST API: delete the one that was put, or take it out of the file")
+
+// list returns the connectors, those of the file first and then by name, and a
+// channel that is closed when they are no longer these.
+func (f *fleet) list() ([]*runner, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]*runner, 0, len(f.runners))
+	for i := range f.cfg.Connectors {
+		if r := f.runners[f.cfg.Connectors[i].Name]; r != nil {
+			out = append(out, r)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.runners)) {
+		if f.fromFile(name) == nil {
+			out = append(out, f.runners[name])
+		}
+	}
+	return out, f.changed
+}
+
+// all returns the connectors as list does.
+func (f *fleet) all() []*runner {
+	out, _ := f.list()
+	return out
+}
+
+// job is one runner at work.
+type job struct {
+	runner *runner
+	end    context.CancelFunc
+	done   chan struct{}
+}
+
+func (j *job) over() bool {
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// work runs the connectors under one leadership until stop or lease ends, and
+// returns when all have ended. A connector that has changed begins when the one
+// before it has drained; the others go on meanwhile.
+func (f *fleet) work(stop, lease context.Context, term uint64) {
+	f.reconcile() // a new leader must not begin with what its predecessor has replaced
+	runAll(stop, lease, term, f.list)
+}
+
+// runAll does so with the runners that list returns, again when its channel is closed.
+func runAll(stop, lease context.Context, term uint64, list func() ([]*runner, <-chan struct{})) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	jobs := map[string]*job{}
+	for {
+		runners, changed := list()
+		wanted := map[string]*runner{}
+		for _, r := range runners {
+			wanted[r.name] = r
+		}
+		for name, j := range jobs {
+			if wanted[name] != j.runner {
+				j.end()
+			}
+			if wanted[name] == nil && j.over() {
+				delete(jobs, name)
+			}
+		}
+		for _, r := range runners {
+			before := jobs[r.name]
+			if before != nil && before.runner == r {
+				continue
+			}
+			ctx, end := context.WithCancel(stop)
+			j := &job{runner: r, end: end, done: make(chan struct{})}
+			jobs[r.name] = j
+			wg.Go(func() {
+				defer end()
+				defer close(j.done)
+				if before != nil {
+					<-before.done
+				}
+				defer r.standby()
+				r.worker.Run(ctx, lease, term)
+			})
+		}
+		select {
+		case <-changed:
+		case <-stop.Done():
+			return
+		case <-lease.Done():
+			return
+		}
+	}
+}
+
+// registrations remembers what was registered, so that it can go together.
+type registrations struct {
+	prometheus.Registerer
+
+	list []prometheus.Collector
+}
+
+// Register implements prometheus.Registerer.
+func (r *registrations) Register(c prometheus.Collector) error {
+	err := r.Registerer.Register(c)
+	if err == nil {
+		r.list = append(r.list, c)
+	}
+	return err
+}
+
+// MustRegister implements prometheus.Registerer.
+func (r *registrations) MustRegister(cs ...prometheus.Collector) {
+	r.Registerer.MustRegister(cs...)
+	r.list = append(r.list, cs...)
+}
+
+func (r *registrations) unregister() {
+	for _, c := range r.list {
+		r.Unregister(c)
+	}
+	r.list = nil
+}
