@@ -17,13 +17,19 @@ type Limits struct {
 	Bytes int // serialised bytes of one batch
 }
 
+// maxMarks closes a batch too. Without it transactions without outbox rows that
+// don't count on (of two servers in turn, say) would pile up until the next record.
+const maxMarks = 10_000
+
 // batch is a kafka.Batch with the memory that its records live in. Both halves of
 // the pipe are reused for the whole term.
 type batch struct {
 	kafka.Batch
 	memory Memory
-	// partial is set when the batch ends inside a transaction that comes in parts.
+	// partial is set when the batch ends inside a transaction that comes in parts;
+	// begun is that transaction's mark.
 	partial *position.Partial
+	begun   position.Mark
 }
 
 func (b *batch) empty() bool { return len(b.Records) == 0 && len(b.Marks) == 0 && b.partial == nil }
@@ -80,7 +86,8 @@ func signal(c chan struct{}) {
 func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) error {
 	for {
 		p.mu.Lock()
-		if p.isAlone(tx) && !p.filling.empty() {
+		crowded := len(p.filling.Marks) >= maxMarks
+		if crowded || p.isAlone(tx) && !p.filling.empty() {
 			p.flush = true
 			signal(p.ready)
 		} else if !p.full() {
@@ -106,11 +113,14 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 			return err
 		}
 	}
-	if !tx.Final {
-		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: tx.FirstRow + uint64(len(tx.Rows)), Committed: tx.Mark.Committed}
-	} else {
+	switch rows := tx.FirstRow + uint64(len(tx.Rows)); {
+	case tx.Final:
 		b.partial = nil
 		b.mark(tx, len(b.Records) > records)
+	case rows > skip:
+		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: rows, Committed: tx.Mark.Committed}
+		b.begun = tx.Mark
+	default: // all of it is published, and more may be: the position must not go back
 	}
 	if len(b.Records) > 0 {
 		signal(p.ready)

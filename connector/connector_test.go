@@ -10,7 +10,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -287,6 +289,40 @@ func TestRefusedRecordHoldsNothingBack(t *testing.T) {
 	}
 }
 
+// A refused record in a part of a transaction fails the connector as any other, also
+// where transactions have no number and are known by their place only.
+func TestRefusedRecordInAPartFails(t *testing.T) {
+	for _, files := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(1, true)
+			w.faults, w.files, w.rows, w.large = 0, files, 9, 4
+			mark := func(n uint64) position.Mark {
+				m := position.Mark{File: "b.000001", Pos: n * 100}
+				if !files {
+					m.GTID, m.First = position.GTID{SID: simServer, Seq: n}, n
+				}
+				return m
+			}
+			row := func(id uint64) schema.Row { return schema.Row{Op: schema.Insert, After: []any{id}} }
+			part := canal.Transaction{Mark: mark(2)}
+			for id := uint64(1); id <= 7; id++ { // fills the batch
+				part.Rows = append(part.Rows, row(id))
+			}
+			rest := canal.Transaction{Mark: mark(2), FirstRow: 7, Final: true, Rows: []schema.Row{row(8), row(9)}}
+			w.binlog = []canal.Transaction{{Mark: mark(1), Final: true}, part, rest}
+			c := w.start(t)
+			settle()
+			s := c.Status()
+			if s.State != Failed || s.LastError.Code != "record_too_large" || !strings.Contains(s.LastError.Message, place(mark(2))) {
+				t.Fatalf("files %v: %s after %d terms, %+v; want failed at %s", files, s.State, s.Terms, s.LastError, place(mark(2)))
+			}
+			if w.sunk.Pos != 100 {
+				t.Errorf("files %v: the transaction before the refused one is held back: %s", files, w.sunk)
+			}
+		})
+	}
+}
+
 // A process that never lives for as long as the save interval still gets on: the
 // first progress of a term is saved at once, not after a save of where it began.
 func TestShortLivesMakeProgress(t *testing.T) {
@@ -306,6 +342,46 @@ func TestShortLivesMakeProgress(t *testing.T) {
 		}
 		if p, _ := w.Position(); p.Set.Count() != 60 {
 			t.Errorf("after 40 lives of 400 ms the stored position is %s", p)
+		}
+	})
+}
+
+// Transactions without rows that can't be joined to one mark don't pile up until
+// the idle commit: so many of them are committed by themselves.
+func TestMarksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipe(Limits{Rows: 7, Bytes: 1 << 20}, &world{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for n := range uint64(2*maxMarks + 5) {
+				sid := simServer
+				sid[0] = byte(n % 2)
+				g := position.GTID{SID: sid, Seq: n + 1}
+				if err := p.add(t.Context(), &canal.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}, 0); err != nil {
+					t.Error(err)
+				}
+			}
+			p.close(nil)
+		}()
+		total := 0
+		for {
+			b, ended, err := p.take(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ended {
+				break
+			}
+			total += len(b.Marks)
+			if len(b.Marks) > maxMarks {
+				t.Errorf("a batch of %d marks", len(b.Marks))
+			}
+			p.put(b)
+		}
+		<-done
+		if total != 2*maxMarks+5 {
+			t.Errorf("%d marks came out of %d", total, 2*maxMarks+5)
 		}
 	})
 }

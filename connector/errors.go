@@ -101,7 +101,7 @@ func blame(err error, b *batch) error {
 	if b.partial == nil {
 		return err
 	}
-	return &RecordError{Mark: position.Mark{GTID: b.partial.GTID}, Index: sent.Mark, Err: err}
+	return &RecordError{Mark: b.begun, Index: sent.Mark, Err: err}
 }
 
 // place says where a transaction is, for people.

@@ -27,6 +27,7 @@ import (
 // pauses and orderly stops, all in virtual time.
 type world struct {
 	exactlyOnce bool
+	files       bool   // positions are a file and an offset
 	rows        uint64 // ids 1..rows were inserted
 	binlog      []canal.Transaction
 
@@ -68,13 +69,15 @@ func newWorld(seed uint64, exactlyOnce bool) *world {
 			w.rows++
 			tx.Rows = append(tx.Rows, schema.Row{Op: schema.Insert, After: []any{w.rows}})
 		}
-		// Every tenth large one comes in parts.
+		// Every tenth large one comes in parts, of up to two rows.
 		if rows > 2 && w.rnd.IntN(10) == 0 {
-			part := tx
-			part.Rows, part.Final = tx.Rows[:2], false
-			rest := tx
-			rest.Rows, rest.FirstRow = tx.Rows[2:], 2
-			w.binlog = append(w.binlog, part, rest)
+			for first := 0; first < rows; {
+				part := tx
+				end := min(rows, first+1+w.rnd.IntN(2))
+				part.Rows, part.FirstRow, part.Final = tx.Rows[first:end], uint64(first), end == rows
+				w.binlog = append(w.binlog, part)
+				first = end
+			}
 			continue
 		}
 		w.binlog = append(w.binlog, tx)
@@ -125,7 +128,7 @@ func (w *world) Open(_ context.Context, from position.Position) (Source, error) 
 	}
 	s := &simSource{w: w}
 	for _, tx := range w.binlog {
-		if !from.Set.Has(tx.Mark.GTID) {
+		if w.files && tx.Mark.Pos > from.Pos || !w.files && !from.Set.Has(tx.Mark.GTID) {
 			s.rest = append(s.rest, tx)
 		}
 	}
@@ -138,6 +141,9 @@ func (w *world) Open(_ context.Context, from position.Position) (Source, error) 
 func (w *world) Start(context.Context) (position.Position, error) {
 	if w.chance() {
 		return position.Position{}, errSim
+	}
+	if w.files {
+		return position.Position{Flavor: position.MySQL, File: "b.000001", Pos: 4}, nil
 	}
 	return position.Position{Flavor: position.MySQL, Set: position.NewSet(position.MySQL)}, nil
 }

@@ -110,7 +110,12 @@ func (p *Position) Advance(m Mark) {
 	if m.File != "" {
 		p.File, p.Pos = m.File, m.Pos
 	}
-	p.Last, p.Committed, p.Partial = m.GTID, m.Committed, nil
+	p.Last, p.Committed = m.GTID, m.Committed
+	// Another server may give others before the one that is published in part, and
+	// its rows must not be forgotten meanwhile. Files have one order only.
+	if p.Partial != nil && (p.Set == nil || p.Partial.GTID.IsZero() || p.Set.Has(p.Partial.GTID)) {
+		p.Partial = nil
+	}
 }
 
 // Covers reports whether everything published at o is also published at p.

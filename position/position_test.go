@@ -194,6 +194,34 @@ func TestMariaDBPositionMovesWithTheBinlog(t *testing.T) {
 	}
 }
 
+// What is published of a transaction in part is known until the whole of it is,
+// also when another server gives other transactions first.
+func TestPartIsKnownUntilTheWhole(t *testing.T) {
+	g := func(text string) GTID { return mustGTID(t, text) }
+	for _, tt := range []struct {
+		name string
+		from Position
+		mark Mark
+		kept bool
+	}{
+		{"another transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partial: &Partial{GTID: g(uuidA + ":10"), Rows: 5}}, Mark{GTID: g(uuidA + ":9"), First: 9}, true},
+		{"another server's", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partial: &Partial{GTID: g(uuidA + ":10"), Rows: 5}}, Mark{GTID: g(uuidB + ":1"), First: 1}, true},
+		{"another domain's", Position{Set: mustSet(t, MariaDB, "0-1-9"), Partial: &Partial{GTID: g("0-1-10"), Rows: 5}}, Mark{GTID: g("1-1-3"), First: 3}, true},
+		{"the transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partial: &Partial{GTID: g(uuidA + ":10"), Rows: 5}}, Mark{GTID: g(uuidA + ":10"), First: 10}, false},
+		{"a run with it", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partial: &Partial{GTID: g(uuidA + ":9"), Rows: 5}}, Mark{GTID: g(uuidA + ":10"), First: 9}, false},
+		{"by file", Position{File: "b.000001", Pos: 4, Partial: &Partial{Rows: 5}}, Mark{File: "b.000001", Pos: 200}, false},
+	} {
+		p := tt.from.Clone()
+		p.Advance(tt.mark)
+		if (p.Partial != nil) != tt.kept {
+			t.Errorf("%s: what is published in part is %+v", tt.name, p.Partial)
+		}
+		if tt.kept && !p.Covers(tt.from) {
+			t.Errorf("%s: %s does not cover %s", tt.name, p, tt.from)
+		}
+	}
+}
+
 func TestPositionSurvivesStorage(t *testing.T) {
 	p := Position{
 		Flavor: MySQL, Server: uuidA, Set: mustSet(t, MySQL, uuidA+":1-8"), File: "b.000003", Pos: 5 << 32,
