@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -77,19 +78,28 @@ func (r *Results) reports(b *strings.Builder) {
 
 // machine says what ran the run.
 func machine() string {
-	revision := "of an unknown revision"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = s.Value[:min(12, len(s.Value))]
-			}
-		}
-	}
-	out := fmt.Sprintf("binlog-outbox %s, %s, %d CPUs, %s/%s", revision, runtime.Version(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	out := fmt.Sprintf("binlog-outbox %s, %s, %d CPUs, %s/%s", revision(), runtime.Version(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
 		if line, _, ok := strings.Cut(string(b), "\n"); ok {
 			out += ", " + strings.Join(strings.Fields(line), " ")
 		}
 	}
 	return out
+}
+
+// revision names the tree that was tried: as built in, else what git says of the
+// folder that the command was given in.
+func revision() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
+	if err != nil {
+		return "of an unknown revision"
+	}
+	return strings.TrimSpace(string(out))
 }
