@@ -9,7 +9,7 @@ TOOLS   := $(CURDIR)/.cache/tools
 CHAOS_TIME ?= 10m
 CHAOS_SEED ?= 0
 
-.PHONY: help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench generate
+.PHONY: help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench microbench benchcmp generate
 
 help: ## show the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-15s %s\n' "$$t" "$$d"; done
@@ -24,7 +24,7 @@ test: fast race e2e chaos-slice parity-compare ## everything, as CI runs it
 
 fast: ## vet and the unit tests: what each commit must pass
 	$(GO) vet ./...
-	$(GO) test -timeout $(TIMEOUT) . ./admin ./config ./connector ./converter ./debezium ./ha ./position ./router ./schema ./cmd/...
+	$(GO) test -timeout $(TIMEOUT) . ./admin ./config ./connector ./converter ./debezium ./ha ./position ./router ./schema ./cmd/... ./test/bench
 
 race: ## the packages with goroutines under the race detector, with their real servers
 	$(GO) test -race -short -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/...
@@ -63,8 +63,14 @@ fuzz: ## each fuzz target for FUZZTIME
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
 	  done; done
 
-bench: ## the benchmarks of the stages
+bench: ## beside the real Debezium, 25 minutes, written to docs/benchmarks.md; with QUICK=1 a short form of 5
+	$(GO) run ./test/bench $(if $(QUICK),-quick,-out docs/benchmarks.md)
+
+microbench: ## the benchmarks of the stages
 	$(GO) test -run '^$$' -bench . -benchmem ./canal ./router ./converter ./position ./kafka ./ha
+
+benchcmp: ## the benchmarks of the stages of this tree beside those of commit BASE, where their name matches PATTERN
+	GO=$(GO) TOOLS=$(TOOLS) test/bench/benchcmp $(or $(BASE),HEAD) $(or $(PATTERN),.)
 
 generate: ## docs that are made from the code
 	$(GO) generate ./...

@@ -13,16 +13,16 @@ import (
 	"strings"
 )
 
-// debeziumVersion is the release that parity is measured against.
-const debeziumVersion = "3.6.1.Final"
+// DebeziumVersion is the release that parity is measured against.
+const DebeziumVersion = "3.6.1.Final"
 
 // connectArtifacts is a Kafka Connect worker with Debezium's MySQL connector, its
 // router and its converters, and a logger.
 var connectArtifacts = []artifact{
-	"org.apache.kafka:connect-runtime:" + kafkaVersion,
-	"org.apache.kafka:connect-json:" + kafkaVersion,
-	"io.debezium:debezium-connector-mysql:" + debeziumVersion,
-	"io.debezium:debezium-embedded:" + debeziumVersion,
+	"org.apache.kafka:connect-runtime:" + KafkaVersion,
+	"org.apache.kafka:connect-json:" + KafkaVersion,
+	"io.debezium:debezium-connector-mysql:" + DebeziumVersion,
+	"io.debezium:debezium-embedded:" + DebeziumVersion,
 	"org.apache.logging.log4j:log4j-slf4j-impl:2.25.5", // for slf4j 1.7, which Connect has
 	"org.apache.logging.log4j:log4j-core:2.25.5",
 }
@@ -45,6 +45,18 @@ type ConnectOptions struct {
 	Kafka string
 	// Heap is the JVM's heap, 768m by default.
 	Heap string
+	// JVMArgs are more arguments for Java; they win over those given here, which make
+	// for quick starts.
+	JVMArgs []string
+	// Connectors are the files of connectors that a standalone worker starts with.
+	Connectors []string
+	// Offsets is the file in which a standalone worker keeps how far its connectors
+	// have come; one in Dir by default.
+	Offsets string
+	// Distributed asks for a worker of a cluster of one in place of a standalone
+	// worker. It keeps everything in topics named after Name, and alone can deliver
+	// exactly once.
+	Distributed bool
 	// Properties are more lines of the worker's properties file, as
 	// key.converter=..., which it needs; they win over those given here.
 	Properties []string
@@ -56,8 +68,8 @@ type ConnectOptions struct {
 	Log io.Writer
 }
 
-// Connect is a standalone Kafka Connect worker with Debezium. Connectors come and go
-// over its REST interface.
+// Connect is a Kafka Connect worker with Debezium. Connectors come and go over its
+// REST interface.
 type Connect struct {
 	instance
 }
@@ -96,12 +108,14 @@ func StartConnect(ctx context.Context, options ConnectOptions) (_ *Connect, err 
 	if options.Heap == "" {
 		options.Heap = "768m"
 	}
-	c.command = func() *exec.Cmd {
-		return exec.Command(options.Java, "-Xmx"+options.Heap, "-XX:+UseSerialGC",
-			"-Dlog4j2.configurationFile="+filepath.Join(home, "log4j2.properties"),
-			"-cp", filepath.Join(home, "libs", "*"),
-			"org.apache.kafka.connect.cli.ConnectStandalone", settings)
+	args := append([]string{"-Xmx" + options.Heap, "-XX:+UseSerialGC"}, options.JVMArgs...)
+	args = append(args, "-Dlog4j2.configurationFile="+filepath.Join(home, "log4j2.properties"), "-cp", filepath.Join(home, "libs", "*"))
+	if options.Distributed {
+		args = append(args, "org.apache.kafka.connect.cli.ConnectDistributed", settings)
+	} else {
+		args = append(append(args, "org.apache.kafka.connect.cli.ConnectStandalone", settings), options.Connectors...)
 	}
+	c.command = func() *exec.Cmd { return exec.Command(options.Java, args...) }
 	c.ready = c.ping
 	if err = c.launch(ctx); err != nil {
 		return nil, err
@@ -112,10 +126,22 @@ func StartConnect(ctx context.Context, options ConnectOptions) (_ *Connect, err 
 func (c *Connect) properties(options ConnectOptions) string {
 	lines := []string{
 		"bootstrap.servers=" + options.Kafka,
-		"offset.storage.file.filename=" + c.folder.join("offsets"),
 		"offset.flush.interval.ms=10000",
 		"listeners=http://" + addr(c.ports["rest"].number),
 		"plugin.discovery=only_scan",
+	}
+	if options.Distributed {
+		lines = append(lines, "group.id="+options.Name)
+		for _, store := range []string{"config", "offset", "status"} {
+			lines = append(lines, store+".storage.topic="+options.Name+"-"+store, store+".storage.replication.factor=1")
+		}
+		lines = append(lines, "offset.storage.partitions=1", "status.storage.partitions=1")
+	} else {
+		offsets := options.Offsets
+		if offsets == "" {
+			offsets = c.folder.join("offsets")
+		}
+		lines = append(lines, "offset.storage.file.filename="+offsets)
 	}
 	return strings.Join(append(lines, options.Properties...), "\n") + "\n"
 }
@@ -145,9 +171,9 @@ func findConnect(ctx context.Context, log io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	home := filepath.Join(cache, fmt.Sprintf("debezium-%s-%08x", debeziumVersion, crc32.ChecksumIEEE(fmt.Append(nil, connectArtifacts))))
+	home := filepath.Join(cache, fmt.Sprintf("debezium-%s-%08x", DebeziumVersion, crc32.ChecksumIEEE(fmt.Append(nil, connectArtifacts))))
 	return home, build(ctx, home, func(tmp string) error {
-		say(log, "fetching debezium %s", debeziumVersion)
+		say(log, "fetching debezium %s", DebeziumVersion)
 		if err := fetchJars(ctx, filepath.Join(tmp, "libs"), connectArtifacts, log); err != nil {
 			return err
 		}

@@ -14,12 +14,13 @@ import (
 	"path/filepath"
 )
 
-const kafkaVersion = "4.3.1"
+// KafkaVersion is the release of the brokers, and of Kafka Connect.
+const KafkaVersion = "4.3.1"
 
 // kafkaArtifacts is a broker with its tools and a logger.
 var kafkaArtifacts = []artifact{
-	"org.apache.kafka:kafka_2.13:" + kafkaVersion,
-	"org.apache.kafka:kafka-tools:" + kafkaVersion,
+	"org.apache.kafka:kafka_2.13:" + KafkaVersion,
+	"org.apache.kafka:kafka-tools:" + KafkaVersion,
 	"org.apache.logging.log4j:log4j-slf4j-impl:2.25.5", // for slf4j 1.7, which Kafka has
 	"org.apache.logging.log4j:log4j-core:2.25.5",
 }
@@ -46,12 +47,12 @@ func findKafka(ctx context.Context, log io.Writer) (*kafkaDist, error) {
 		return nil, err
 	}
 	// Another set of jars is another folder.
-	d := &kafkaDist{home: filepath.Join(cache, fmt.Sprintf("kafka-%s-%08x", kafkaVersion, crc32.ChecksumIEEE(fmt.Append(nil, kafkaArtifacts))))}
+	d := &kafkaDist{home: filepath.Join(cache, fmt.Sprintf("kafka-%s-%08x", KafkaVersion, crc32.ChecksumIEEE(fmt.Append(nil, kafkaArtifacts))))}
 	if d.javaPath, err = findJava(ctx, log); err != nil {
 		return nil, err
 	}
 	err = build(ctx, d.home, func(tmp string) error {
-		say(log, "fetching kafka %s", kafkaVersion)
+		say(log, "fetching kafka %s", KafkaVersion)
 		if err := fetchJars(ctx, filepath.Join(tmp, "libs"), kafkaArtifacts, log); err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ func (d *kafkaDist) archiveClasses(ctx context.Context, log io.Writer) error {
 	dir := fmt.Sprintf("%s-classes-%08x", d.home, crc32.ChecksumIEEE(append(version, d.javaPath...)))
 	archive := filepath.Join(dir, "kafka.jsa")
 	err = build(ctx, dir, func(tmp string) error {
-		say(log, "preparing kafka %s for quick starts", kafkaVersion)
+		say(log, "preparing kafka %s for quick starts", KafkaVersion)
 		training := KafkaOptions{
 			Name:    "kafka-training",
 			Dir:     filepath.Join(tmp, "training"),
