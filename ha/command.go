@@ -11,10 +11,14 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
-// commandVersion is the version of the commands that this release writes, and
-// the newest that it understands. A new field or operation needs a new version:
-// a node that does not know it must stop, not pass over it.
-const commandVersion = 1
+// commandVersion is the newest version of commands that this release writes and
+// understands. A new field or operation needs a new version: a node that does not
+// know it must stop, not pass over it. A command is written with the oldest
+// version that has all of it, so that nodes can be upgraded one after the other.
+//
+// Version 2 has restarts, and positions that know whether Kafka has them and which
+// choice of an operator they come from.
+const commandVersion = 2
 
 type op string
 
@@ -25,6 +29,7 @@ const (
 	opSetRunState  op = "set_run_state"
 	opPutConfig    op = "put_config"
 	opDelete       op = "delete_connector"
+	opRestart      op = "restart_connector"
 	opDecision     op = "append_decision"
 	opNote         op = "note" // for the audit list alone
 )
@@ -48,6 +53,14 @@ type command struct {
 	Detail    string             `json:"detail,omitempty"`
 	Reason    string             `json:"reason,omitempty"`
 	By        string             `json:"by,omitempty"`
+}
+
+// needs is the oldest version that has all of the command.
+func (c *command) needs() int {
+	if c.Op == opRestart || c.Op == opSetPosition || c.Position != nil && (c.Position.Choice != 0 || c.Position.InKafka) {
+		return 2
+	}
+	return 1
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -112,7 +125,7 @@ func (c *command) check() error {
 		bad = bad || c.Decision == nil
 	case opNote:
 		bad = bad || c.Action == ""
-	case opDelete:
+	case opDelete, opRestart:
 	default:
 		return fmt.Errorf("%w: unknown command %q", ErrNewerFormat, c.Op)
 	}

@@ -37,8 +37,27 @@ func sampleCommands() []command {
 		{Op: opNote, Action: "add_member", Detail: "n4/x at n4:7400", Reason: "more room", By: "ann"},
 		{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 3, ID: "r4", Epoch: 1}, Position: pos(at(4))},
 	}
+	return stamped(1, cmds)
+}
+
+// laterCommands are those of version 2.
+func laterCommands() []command {
+	return stamped(2, []command{
+		{Op: opSetPosition, Connector: "orders", Position: pos(at(2)), Force: true, Reason: "replay", By: "ann"},
+		{Op: opRestart, Connector: "orders", Reason: "kick", By: "ann"},
+		{Op: opSetPosition, Connector: "maria", Position: &position.Position{}, Force: true, Reason: "start over", By: "ann"},
+		{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 3, ID: "r5", Epoch: 2}, Position: chosen(at(3), 1772600767000008)},
+	})
+}
+
+func chosen(p position.Position, choice uint64) *position.Position {
+	p.Choice = choice
+	return &p
+}
+
+func stamped(version int, cmds []command) []command {
 	for i := range cmds {
-		cmds[i].Version, cmds[i].At = 1, when
+		cmds[i].Version, cmds[i].At = version, when
 		if cmds[i].Node == "" {
 			cmds[i].Node = "n1"
 		}
@@ -67,50 +86,56 @@ func golden(t *testing.T, name string, got []byte) []byte {
 }
 
 func TestB097GoldenCommands(t *testing.T) {
-	var got bytes.Buffer
-	samples := sampleCommands()
-	for _, c := range samples {
-		line, err := c.encode()
-		if err != nil {
-			t.Fatal(err)
+	for name, samples := range map[string][]command{"commands.v1": sampleCommands(), "commands.v2": laterCommands()} {
+		var got bytes.Buffer
+		for _, c := range samples {
+			line, err := c.encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Write(line)
+			got.WriteByte('\n')
 		}
-		got.Write(line)
-		got.WriteByte('\n')
-	}
-	lines := strings.Split(strings.TrimSpace(string(golden(t, "commands.v1", got.Bytes()))), "\n")
-	if len(lines) != len(samples) {
-		t.Fatalf("%d commands in the file, %d here", len(lines), len(samples))
-	}
-	for i, line := range lines {
-		c, err := decodeCommand([]byte(line))
-		if err != nil {
-			t.Errorf("line %d: %v", i+1, err)
-			continue
+		lines := strings.Split(strings.TrimSpace(string(golden(t, name, got.Bytes()))), "\n")
+		if len(lines) != len(samples) {
+			t.Fatalf("%d commands in the file, %d here", len(lines), len(samples))
 		}
-		if diff := cmp.Diff(encode(t, samples[i]), encode(t, *c)); diff != "" {
-			t.Errorf("line %d reads differently:\n%s", i+1, diff)
+		for i, line := range lines {
+			c, err := decodeCommand([]byte(line))
+			if err != nil {
+				t.Errorf("%s line %d: %v", name, i+1, err)
+				continue
+			}
+			if diff := cmp.Diff(encode(t, samples[i]), encode(t, *c)); diff != "" {
+				t.Errorf("%s line %d reads differently:\n%s", name, i+1, diff)
+			}
 		}
 	}
 }
 
 func TestB097GoldenSnapshot(t *testing.T) {
 	m := newMachine()
-	for _, c := range sampleCommands() {
-		if err := m.do(t, 3, c); err != nil {
+	for _, more := range []struct {
+		file     string
+		commands []command
+	}{{"snapshot.v1", sampleCommands()}, {"snapshot.v2", laterCommands()}} {
+		for _, c := range more.commands {
+			if err := m.do(t, 3, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got bytes.Buffer
+		if err := writeImage(&got, &m.img); err != nil {
 			t.Fatal(err)
 		}
-	}
-	var got bytes.Buffer
-	if err := writeImage(&got, &m.img); err != nil {
-		t.Fatal(err)
-	}
-	want := golden(t, "snapshot.v1", got.Bytes())
-	r := newMachine()
-	if err := r.Restore(io.NopCloser(bytes.NewReader(want))); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(encode(t, m.img), encode(t, r.img)); diff != "" {
-		t.Errorf("the snapshot reads differently:\n%s", diff)
+		want := golden(t, more.file, got.Bytes())
+		r := newMachine()
+		if err := r.Restore(io.NopCloser(bytes.NewReader(want))); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(encode(t, m.img), encode(t, r.img)); diff != "" {
+			t.Errorf("%s reads differently:\n%s", more.file, diff)
+		}
 	}
 }
 
@@ -123,7 +148,7 @@ func TestB097CommandsThatStopTheNode(t *testing.T) {
 		data []byte
 		want error
 	}{
-		{"newer version", sum(`{"v":2,"op":"save_position","shape":[1]}`), ErrNewerFormat},
+		{"newer version", sum(`{"v":3,"op":"save_position","shape":[1]}`), ErrNewerFormat},
 		{"unknown operation", sum(`{"v":1,"op":"dance","connector":"c","at":"2026-01-01T00:00:00Z"}`), ErrNewerFormat},
 		{"unknown field", sum(`{"v":1,"op":"delete_connector","connector":"c","at":"2026-01-01T00:00:00Z","hue":1}`), ErrCorrupt},
 		{"flipped bit", append(sum(`{"v":1,"op":"delete_connector","connector":"c"}`)[:20], 'x'), ErrCorrupt},
@@ -165,7 +190,7 @@ func TestSnapshotsThatAreRefused(t *testing.T) {
 		want   error
 	}{
 		{"B091 another cluster's", "another", string(good), ErrForeignState},
-		{"newer version", "", strings.Replace(string(good), `"version":1`, `"version":2`, 1), ErrNewerFormat},
+		{"newer version", "", strings.Replace(string(good), `"version":1`, `"version":3`, 1), ErrNewerFormat},
 		{"flipped byte", "", strings.Replace(string(good), "binlog.000007", "binlog.000008", 1), ErrCorrupt},
 		{"cut short", "", string(good[:len(good)-10]), ErrCorrupt},
 		{"not ours", "", "{}\n{}", ErrCorrupt},

@@ -98,6 +98,8 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 	case opSetRunState:
 		st.RunState = RunStatus{State: c.RunState, Reason: c.Reason, By: c.By, At: c.At}
 		detail = fmt.Sprintf("from %s to %s", cmp.Or(old.RunState.State, Running), c.RunState)
+	case opRestart:
+		st.Restarts++
 	case opPutConfig:
 		st.Config = c.Config
 		detail = fmt.Sprintf("%d bytes", len(c.Config))
@@ -112,7 +114,7 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 		}
 		// As in Kafka Connect the position outlives the connector: one of the same
 		// name goes on there, unless it is set.
-		st = State{Position: old.Position, Run: old.Run, Retired: old.Retired, Epoch: old.Epoch, Revision: old.Revision}
+		st = State{Position: old.Position, Run: old.Run, Retired: old.Retired, Epoch: old.Epoch, Restarts: old.Restarts, Revision: old.Revision}
 		st.nextEpoch()
 	case opDecision:
 		if err := appendDecision(&st, c); err != nil {
@@ -148,7 +150,9 @@ func (f *fsm) savePosition(st *State, c *command) error {
 		retire(st)
 	}
 	st.Run = *c.Run
+	choice := max(st.Position.Choice, c.Position.Choice) // of this epoch, or of a store that knows more
 	st.Position = *c.Position
+	st.Position.Choice = choice
 	return nil
 }
 
@@ -165,7 +169,12 @@ func setPosition(st *State, c *command) error {
 		}
 	}
 	st.nextEpoch()
+	before := st.Position.Choice
 	st.Position = *c.Position
+	if c.Version >= 2 {
+		// By time, so that it is later than those of a state that was lost.
+		st.Position.Choice = max(before+1, uint64(max(0, c.At.UnixMicro())))
+	}
 	return nil
 }
 

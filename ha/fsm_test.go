@@ -36,7 +36,9 @@ func newMachine() *machine {
 // do applies a command in a Raft term, by way of its encoding.
 func (m *machine) do(t testing.TB, term uint64, c command) error {
 	t.Helper()
-	c.Version, c.At = commandVersion, when
+	if c.At = when; c.Version == 0 {
+		c.Version = commandVersion
+	}
 	data, err := c.encode()
 	if err != nil {
 		t.Fatal(err)
@@ -318,4 +320,52 @@ func encode(t testing.TB, v any) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// TestChoice: a position that an operator sets carries a mark, which all that is
+// saved after it keeps.
+func TestChoice(t *testing.T) {
+	m := newMachine()
+	m.lead(t, 2)
+	do := func(c command) State {
+		t.Helper()
+		if err := m.do(t, 2, c); err != nil {
+			t.Fatal(err)
+		}
+		st, _ := m.connector("orders")
+		return st
+	}
+	do(save("r1", 2, 5))
+	first := do(set(3, true))
+	if first.Position.Choice != uint64(when.UnixMicro()) {
+		t.Fatalf("after a set: %+v", first)
+	}
+	if again := do(set(4, true)); again.Position.Choice != first.Position.Choice+1 {
+		t.Errorf("a second choice at the same time has mark %d, the first %d", again.Position.Choice, first.Position.Choice)
+	}
+	if st := do(in(2, save("r2", 2, 4))); st.Position.Choice != first.Position.Choice+1 {
+		t.Errorf("after a save that knows of it: %+v", st)
+	}
+	if st := do(set(0, true)); st.Position.Choice != first.Position.Choice+2 {
+		t.Errorf("after a start over: %+v", st)
+	}
+	old := set(1, true)
+	old.Version = 1
+	if st := do(old); st.Position.Choice != 0 {
+		t.Errorf("a command of version 1 means what it did: %+v", st)
+	}
+}
+
+func TestRestartCounts(t *testing.T) {
+	m := newMachine()
+	m.lead(t, 2)
+	for range 2 {
+		if err := m.do(t, 2, command{Op: opRestart, Connector: "orders", By: "ann", Reason: "kick"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st, _ := m.connector("orders")
+	if st.Restarts != 2 || len(m.auditLog()) != 2 || m.auditLog()[0].Action != "restart_connector" {
+		t.Errorf("%+v, %+v", st, m.auditLog())
+	}
 }

@@ -11,9 +11,9 @@ import (
 
 const (
 	snapshotFormat = "binlog-outbox raft snapshot"
-	// snapshotVersion is the version that this release writes, and the newest
-	// that it reads. A new field needs a new version.
-	snapshotVersion = 1
+	// snapshotVersion is the newest version that this release writes and reads. A
+	// new field needs a new version; see commandVersion, whose numbers they share.
+	snapshotVersion = 2
 	// maxSnapshot guards a damaged header from asking for all memory, in bytes.
 	maxSnapshot = 1 << 30
 )
@@ -33,6 +33,16 @@ type leadRecord struct {
 	At   time.Time `json:"at,omitzero"`
 }
 
+// needs is the oldest version that has all of the image.
+func (i *image) needs() int {
+	for _, s := range i.Connectors {
+		if s.Restarts > 0 || s.Position.Choice != 0 || s.Position.InKafka {
+			return 2
+		}
+	}
+	return 1
+}
+
 type snapshotHeader struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
@@ -47,7 +57,7 @@ func writeImage(w io.Writer, img *image) error {
 	if err != nil {
 		return fmt.Errorf("encoding snapshot: %w", err)
 	}
-	head, err := json.Marshal(snapshotHeader{snapshotFormat, snapshotVersion, int64(len(body)), checksum(body)})
+	head, err := json.Marshal(snapshotHeader{snapshotFormat, img.needs(), int64(len(body)), checksum(body)})
 	if err != nil {
 		return fmt.Errorf("encoding snapshot header: %w", err)
 	}

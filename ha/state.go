@@ -73,6 +73,8 @@ type State struct {
 	// Epoch counts how often an operator has set the position or deleted the
 	// connector; for Run.Epoch.
 	Epoch uint64 `json:"epoch,omitempty"`
+	// Restarts counts how often an operator has asked for a fresh term.
+	Restarts uint64 `json:"restarts,omitempty"`
 	// Retired are ids of runs of Run.Term that have been superseded.
 	Retired []string `json:"retired,omitempty"`
 	// RunState has an empty State until someone sets it.

@@ -45,7 +45,8 @@ func (n *Node) SavePosition(ctx context.Context, connector string, run Run, pos 
 // SetPosition is an operator's word about where connector is to go on. Without
 // force it is refused while the connector runs, and when pos does not cover the
 // stored position. What has read the position before may not save any more after
-// it (Run.Epoch). The zero position means "as if never started".
+// it (Run.Epoch). The zero position means "as if never started". The position gets
+// a new Choice, later than that of any earlier one.
 func (n *Node) SetPosition(ctx context.Context, connector string, pos position.Position, force bool, reason, by string) error {
 	return n.operate(ctx, &command{Op: opSetPosition, Connector: connector, Position: &pos, Force: force, Reason: reason, By: by})
 }
@@ -56,6 +57,12 @@ func (n *Node) SetRunState(ctx context.Context, connector string, state RunState
 		return fmt.Errorf("%w: unknown run state %q", ErrInvalid, state)
 	}
 	return n.operate(ctx, &command{Op: opSetRunState, Connector: connector, RunState: state, Reason: reason, By: by})
+}
+
+// RestartConnector asks the leader to begin a fresh term of connector, whatever it
+// is at; State.Restarts tells it.
+func (n *Node) RestartConnector(ctx context.Context, connector, reason, by string) error {
+	return n.operate(ctx, &command{Op: opRestart, Connector: connector, Reason: reason, By: by})
 }
 
 // PutConfig stores the configuration of a connector that came over the REST API.
@@ -93,7 +100,7 @@ func (n *Node) operate(ctx context.Context, c *command) error {
 }
 
 func (n *Node) encode(c *command) ([]byte, error) {
-	c.Version = commandVersion
+	c.Version = c.needs()
 	c.Node = n.cfg.NodeID
 	c.At = time.Now().UTC().Truncate(time.Microsecond)
 	return c.encode()

@@ -79,6 +79,10 @@ type Position struct {
 	// InKafka says that Kafka has committed the position together with the rows
 	// before it, so that Kafka must know it, or a later one.
 	InKafka bool `json:"in_kafka,omitempty"`
+	// Choice is the last position set by an operator that this one comes from, as
+	// microseconds since 1970, or 0. It tells two stores of the same connector apart
+	// of which only one knows of the choice.
+	Choice uint64 `json:"choice,omitempty"`
 }
 
 // IsZero reports whether p names no place at all.
