@@ -1,3 +1,4 @@
 // Package admin is the HTTP surface of a node: probes, metrics, status and
-// profiles. It only reads what others tell it through the interfaces it declares.
+// profiles, and what operators ask for. What it says and does goes through the
+// interfaces that it declares.
 package admin

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,6 +45,7 @@ type Config struct {
 // Server is the HTTP surface of one node.
 type Server struct {
 	node     Node
+	control  Control
 	log      *slog.Logger
 	listener net.Listener
 	http     *http.Server
@@ -61,7 +63,7 @@ const (
 )
 
 // Listen opens the listener, so that the address is known before Run.
-func Listen(cfg Config, node Node, metrics prometheus.Gatherer, log *slog.Logger) (*Server, error) {
+func Listen(cfg Config, node Node, control Control, metrics prometheus.Gatherer, log *slog.Logger) (*Server, error) {
 	if err := checkAddress(cfg); err != nil {
 		return nil, err
 	}
@@ -69,7 +71,7 @@ func Listen(cfg Config, node Node, metrics prometheus.Gatherer, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("opening the admin listener: %w", err)
 	}
-	s := &Server{node: node, log: log, listener: l}
+	s := &Server{node: node, control: control, log: log, listener: l}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -119,6 +121,7 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("GET /livez", s.livez)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.HandleFunc("GET /v1/status", s.status)
+	s.controlRoutes(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 	}))
@@ -127,8 +130,36 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
+	return &problems{mux}
 }
+
+// problems answers in the form of /v1 below it, also for what no route is there for.
+type problems struct{ mux *http.ServeMux }
+
+func (p *problems) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h, pattern := p.mux.Handler(r); pattern == "" && strings.HasPrefix(r.URL.Path, "/v1/") {
+		said := &unsaid{header: http.Header{}}
+		h.ServeHTTP(said, r)
+		if said.code == http.StatusMethodNotAllowed {
+			w.Header()["Allow"] = said.header["Allow"]
+			writeProblem(w, &Problem{Status: said.code, Code: CodeMethod, Detail: r.Method + " is not possible here; " + said.header.Get("Allow") + " is"})
+			return
+		}
+		writeProblem(w, &Problem{Status: http.StatusNotFound, Code: CodeNotFound, Detail: "there is nothing at " + r.URL.Path})
+		return
+	}
+	p.mux.ServeHTTP(w, r)
+}
+
+// unsaid takes an answer that is said in another form.
+type unsaid struct {
+	header http.Header
+	code   int
+}
+
+func (u *unsaid) Header() http.Header         { return u.header }
+func (u *unsaid) WriteHeader(code int)        { u.code = code }
+func (u *unsaid) Write(b []byte) (int, error) { return len(b), nil }
 
 // livez is about this process alone: it fails when the node's own state can't be
 // read in time, which is what a stuck loop or a deadlock looks like. Servers that

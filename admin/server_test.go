@@ -3,9 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -29,37 +27,34 @@ func (f *fakeNode) Status() Status {
 	return Status{Node: "n1", Role: "leader", Term: 7, Connectors: []Connector{{Name: "orders", State: "running", Phase: "streaming"}}}
 }
 
-func serve(t *testing.T, node Node) (get func(path string) (int, string)) {
+// serveBoth runs a server until the test ends and returns its URL.
+func serveBoth(t *testing.T, cfg Config, node Node, control Control) (base string) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "binlog_outbox_test", Help: "x."}))
-	s, err := Listen(Config{Listen: "127.0.0.1:0"}, node, reg, slog.New(slog.DiscardHandler))
+	s, err := Listen(cfg, node, control, reg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(func() {
-		client.CloseIdleConnections()
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+	return "http://" + s.Addr()
+}
+
+func serve(t *testing.T, node Node) (get func(path string) (int, string)) {
+	t.Helper()
+	ask := serveControl(t, node, &fakeControl{})
 	return func(path string) (int, string) {
 		t.Helper()
-		r, err := client.Get("http://" + s.Addr() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		b, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.StatusCode, string(b)
+		a := ask("GET", path, "")
+		return a.code, a.body
 	}
 }
 

@@ -20,7 +20,9 @@ type Connector struct {
 	// not run it.
 	State string `json:"state"`
 	// Phase is what a running connector is at; "streaming" when all is well.
-	Phase     string    `json:"phase,omitempty"`
+	Phase string `json:"phase,omitempty"`
+	// Wanted is what operators want of the connector, on every node.
+	Wanted    Wanted    `json:"wanted"`
 	Since     time.Time `json:"since"`
 	Delivery  string    `json:"delivery"`
 	Source    *Source   `json:"source,omitempty"`

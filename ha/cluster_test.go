@@ -84,15 +84,15 @@ func TestClusterWithTLS(t *testing.T) {
 		t.Errorf("VerifyLeader at a follower: %v", err)
 	}
 	// Operators may talk to any node.
-	must(t, f.SetRunState(ctx, "orders", Stopped, "maintenance", "ann"))
+	must(t, f.SetRunState(ctx, "orders", Paused, "maintenance", "ann"))
 	var rejected *RejectedError
-	if err := f.SetPosition(ctx, "orders", at(1), false, "again", "ann"); !errors.As(err, &rejected) || rejected.Reason != ReasonBehind || rejected.Have.Position.Seq != 5 {
+	if err := f.SetPosition(ctx, "orders", at(1), "again", "ann"); !errors.As(err, &rejected) || rejected.Reason != ReasonNotStopped || rejected.Have.Position.Seq != 5 {
 		t.Errorf("a refusal by way of a follower: %v", err)
 	}
 	for _, n := range nodes {
 		waitUntil(t, "all nodes have the state", func() bool {
 			st, _ := n.Connector("orders")
-			return st.Position.Seq == 5 && st.RunState.State == Stopped
+			return st.Position.Seq == 5 && st.RunState.State == Paused
 		})
 	}
 	cluster := leader.Status().Cluster

@@ -45,7 +45,7 @@ type command struct {
 	Connector string             `json:"connector,omitempty"`
 	Run       *Run               `json:"run,omitempty"`
 	Position  *position.Position `json:"position,omitempty"`
-	Force     bool               `json:"force,omitempty"`
+	Force     bool               `json:"force,omitempty"` // version 1 only
 	RunState  RunState           `json:"run_state,omitempty"`
 	Config    json.RawMessage    `json:"config,omitempty"`
 	Decision  *Decision          `json:"decision,omitempty"`

@@ -43,9 +43,10 @@ func sampleCommands() []command {
 // laterCommands are those of version 2.
 func laterCommands() []command {
 	return stamped(2, []command{
-		{Op: opSetPosition, Connector: "orders", Position: pos(at(2)), Force: true, Reason: "replay", By: "ann"},
+		{Op: opSetRunState, Connector: "maria", RunState: Stopped, Reason: "maintenance", By: "ann"},
+		{Op: opSetPosition, Connector: "orders", Position: pos(at(2)), Reason: "replay", By: "ann"},
 		{Op: opRestart, Connector: "orders", Reason: "kick", By: "ann"},
-		{Op: opSetPosition, Connector: "maria", Position: &position.Position{}, Force: true, Reason: "start over", By: "ann"},
+		{Op: opSetPosition, Connector: "maria", Position: &position.Position{}, Reason: "start over", By: "ann"},
 		{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 3, ID: "r5", Epoch: 2}, Position: chosen(at(3), 1772600767000008)},
 	})
 }

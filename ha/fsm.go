@@ -94,7 +94,10 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 		if err := setPosition(&st, c); err != nil {
 			return err
 		}
-		detail = fmt.Sprintf("from %s to %s, forced=%t", brief(old.Position), brief(st.Position), c.Force)
+		detail = fmt.Sprintf("from %s to %s", brief(old.Position), brief(st.Position))
+		if c.Version == 1 {
+			detail += fmt.Sprintf(", forced=%t", c.Force)
+		}
 	case opSetRunState:
 		st.RunState = RunStatus{State: c.RunState, Reason: c.Reason, By: c.By, At: c.At}
 		detail = fmt.Sprintf("from %s to %s", cmp.Or(old.RunState.State, Running), c.RunState)
@@ -156,9 +159,26 @@ func (f *fsm) savePosition(st *State, c *command) error {
 	return nil
 }
 
-// setPosition is an operator's word. Without force it still may not go back; in
-// any case who has read the position before may not save any more.
+// setPosition is an operator's word: whoever has read the position before may not
+// save any more.
 func setPosition(st *State, c *command) error {
+	if c.Version == 1 {
+		return setPosition1(st, c)
+	}
+	if st.RunState.State != Stopped {
+		return reject(c, *st, ReasonNotStopped, "its position may be set while it is stopped; stop it first")
+	}
+	st.nextEpoch()
+	before := st.Position.Choice
+	st.Position = *c.Position
+	// By time, so that it is later than those of a state that was lost.
+	st.Position.Choice = max(before+1, uint64(max(0, c.At.UnixMicro())))
+	return nil
+}
+
+// setPosition1 is what version 1 meant by it: without force it may not go back, and
+// there is no mark.
+func setPosition1(st *State, c *command) error {
 	if !c.Force {
 		busy := st.Run.ID != "" && st.RunState.State != Stopped && st.RunState.State != Paused
 		if busy {
@@ -169,12 +189,7 @@ func setPosition(st *State, c *command) error {
 		}
 	}
 	st.nextEpoch()
-	before := st.Position.Choice
 	st.Position = *c.Position
-	if c.Version >= 2 {
-		// By time, so that it is later than those of a state that was lost.
-		st.Position.Choice = max(before+1, uint64(max(0, c.At.UnixMicro())))
-	}
 	return nil
 }
 

@@ -65,7 +65,7 @@ func in(epoch uint64, c command) command {
 }
 
 func set(seq uint64, force bool) command {
-	return command{Op: opSetPosition, Connector: "orders", Position: pos(at(seq)), Force: force, By: "ann", Reason: "why"}
+	return command{Version: 1, Op: opSetPosition, Connector: "orders", Position: pos(at(seq)), Force: force, By: "ann", Reason: "why"}
 }
 
 func reasonOf(err error) Reason {
@@ -322,8 +322,8 @@ func encode(t testing.TB, v any) string {
 	return string(data)
 }
 
-// TestChoice: a position that an operator sets carries a mark, which all that is
-// saved after it keeps.
+// TestChoice: a position that an operator sets, which is possible while the
+// connector is stopped, carries a mark that everything saved after it keeps.
 func TestChoice(t *testing.T) {
 	m := newMachine()
 	m.lead(t, 2)
@@ -335,24 +335,39 @@ func TestChoice(t *testing.T) {
 		st, _ := m.connector("orders")
 		return st
 	}
+	choose := func(seq uint64) command {
+		return command{Op: opSetPosition, Connector: "orders", Position: pos(at(seq)), By: "ann", Reason: "why"}
+	}
+	state := func(s RunState) command {
+		return command{Op: opSetRunState, Connector: "orders", RunState: s, By: "ann"}
+	}
 	do(save("r1", 2, 5))
-	first := do(set(3, true))
-	if first.Position.Choice != uint64(when.UnixMicro()) {
+	for _, busy := range []RunState{"", Running, Paused} {
+		if busy != "" {
+			do(state(busy))
+		}
+		if got := reasonOf(m.do(t, 2, choose(3))); got != ReasonNotStopped {
+			t.Errorf("set while %q: %q", busy, got)
+		}
+	}
+	do(state(Stopped))
+	first := do(choose(3))
+	if first.Position.Choice != uint64(when.UnixMicro()) || first.Position.Seq != 3 {
 		t.Fatalf("after a set: %+v", first)
 	}
-	if again := do(set(4, true)); again.Position.Choice != first.Position.Choice+1 {
+	if again := do(choose(4)); again.Position.Choice != first.Position.Choice+1 {
 		t.Errorf("a second choice at the same time has mark %d, the first %d", again.Position.Choice, first.Position.Choice)
+	}
+	if got := reasonOf(m.do(t, 2, save("r1", 2, 6))); got != ReasonOlderRun {
+		t.Errorf("a run from before saved: %q", got)
 	}
 	if st := do(in(2, save("r2", 2, 4))); st.Position.Choice != first.Position.Choice+1 {
 		t.Errorf("after a save that knows of it: %+v", st)
 	}
-	if st := do(set(0, true)); st.Position.Choice != first.Position.Choice+2 {
+	zero := choose(0)
+	zero.Position = &position.Position{}
+	if st := do(zero); st.Position.Choice != first.Position.Choice+2 || !st.Position.IsZero() {
 		t.Errorf("after a start over: %+v", st)
-	}
-	old := set(1, true)
-	old.Version = 1
-	if st := do(old); st.Position.Choice != 0 {
-		t.Errorf("a command of version 1 means what it did: %+v", st)
 	}
 }
 

@@ -115,7 +115,8 @@ func TestSetPositionHoldsAgainstRunsThatHaveRead(t *testing.T) {
 	if st.Position.Seq != 5 {
 		t.Fatalf("the run goes on from %+v", st)
 	}
-	must(t, n.SetPosition(ctx, "orders", at(2), true, "replay", "ann"))
+	must(t, n.SetRunState(ctx, "orders", Stopped, "replay", "ann"))
+	must(t, n.SetPosition(ctx, "orders", at(2), "replay", "ann"))
 	if err := n.SavePosition(ctx, "orders", before, at(6)); reasonOf(err) != ReasonOlderRun {
 		t.Errorf("a run that has not read the new position saved: %v", err)
 	}

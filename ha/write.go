@@ -42,13 +42,12 @@ func (n *Node) SavePosition(ctx context.Context, connector string, run Run, pos 
 	return err
 }
 
-// SetPosition is an operator's word about where connector is to go on. Without
-// force it is refused while the connector runs, and when pos does not cover the
-// stored position. What has read the position before may not save any more after
-// it (Run.Epoch). The zero position means "as if never started". The position gets
-// a new Choice, later than that of any earlier one.
-func (n *Node) SetPosition(ctx context.Context, connector string, pos position.Position, force bool, reason, by string) error {
-	return n.operate(ctx, &command{Op: opSetPosition, Connector: connector, Position: &pos, Force: force, Reason: reason, By: by})
+// SetPosition is an operator's word about where connector is to go on, forward or
+// back. It is refused unless the connector is Stopped. What has read the position
+// before may not save any more after it (Run.Epoch). The zero position means "as if
+// never started". The position gets a new Choice, later than that of any earlier one.
+func (n *Node) SetPosition(ctx context.Context, connector string, pos position.Position, reason, by string) error {
+	return n.operate(ctx, &command{Op: opSetPosition, Connector: connector, Position: &pos, Reason: reason, By: by})
 }
 
 // SetRunState stores what an operator wants of connector.

@@ -352,3 +352,31 @@ func BenchmarkAdvance(b *testing.B) {
 		p.Advance(Mark{GTID: g, First: g.Seq, File: "b.000001", Pos: g.Seq})
 	}
 }
+
+func TestBeyond(t *testing.T) {
+	const a, b = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+	for _, c := range []struct {
+		flavor Flavor
+		s, o   string
+		want   uint64
+	}{
+		{MySQL, a + ":1-10", a + ":1-4", 6},
+		{MySQL, a + ":1-10," + b + ":5", a + ":3-12", 3},
+		{MySQL, a + ":1-4", a + ":1-10", 0},
+		{MySQL, "", a + ":1", 0},
+		{MariaDB, "0-1-10,1-1-5", "0-2-7", 8},
+		{MariaDB, "0-1-10", "0-1-12", 0},
+	} {
+		s, err := ParseSet(c.flavor, c.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := ParseSet(c.flavor, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Beyond(o); got != c.want {
+			t.Errorf("%s beyond %s: %d, want %d", c.s, c.o, got, c.want)
+		}
+	}
+}

@@ -271,6 +271,17 @@ func (s *Set) Count() uint64 {
 	return n
 }
 
+// Beyond counts the transactions of s that are not in o. On MariaDB, where numbers
+// may be left out, it is how far the domains' numbers are ahead.
+func (s *Set) Beyond(o *Set) uint64 {
+	rest := s.Subtract(o)
+	n := rest.Count()
+	for d := range rest.maria {
+		n -= min(o.maria[d].Seq, n)
+	}
+	return n
+}
+
 // Sources returns the server UUIDs of a MySQL set, sorted.
 func (s *Set) Sources() []uuid.UUID {
 	out := make([]uuid.UUID, 0, len(s.mysql))

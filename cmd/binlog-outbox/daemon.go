@@ -58,7 +58,7 @@ func newDaemon(cfg *config.Config, comp *compiler, log *slog.Logger, reg registr
 		return nil, err
 	}
 	if cfg.Admin.Listen != "" {
-		d.admin, err = admin.Listen(admin.Config{Listen: cfg.Admin.Listen, AllowRemote: cfg.Admin.AllowRemote}, d, reg, log.With("component", "admin"))
+		d.admin, err = admin.Listen(admin.Config{Listen: cfg.Admin.Listen, AllowRemote: cfg.Admin.AllowRemote}, d, &control{d}, reg, log.With("component", "admin"))
 		if err != nil {
 			return nil, err
 		}
@@ -129,6 +129,7 @@ func (d *daemon) lead(stop, lease context.Context, term uint64) error {
 	defer end()
 	var wg sync.WaitGroup
 	wg.Go(func() { d.fleet.work(working, lease, term) })
+	wg.Go(func() { d.fleet.followRestarts(working) })
 	err := d.watchReach(working, lease)
 	end()
 	wg.Wait()

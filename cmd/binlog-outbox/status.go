@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
 // Status tells the admin server about the node and all its connectors.
@@ -18,11 +20,7 @@ func (d *daemon) Status() admin.Status {
 		Connectors: []admin.Connector{},
 	}
 	for _, r := range d.fleet.all() {
-		var delivery config.Delivery
-		if r.config != nil {
-			delivery = r.config.Kafka.Delivery
-		}
-		s.Connectors = append(s.Connectors, connectorStatus(r.worker.Status(), delivery))
+		s.Connectors = append(s.Connectors, r.status(d.node))
 	}
 	return s
 }
@@ -55,17 +53,25 @@ func (d *daemon) Checks() []admin.Check {
 	return checks
 }
 
+// status is one connector as this node knows it.
+func (r *runner) status(node *ha.Node) admin.Connector {
+	var delivery config.Delivery
+	if r.config != nil {
+		delivery = r.config.Kafka.Delivery
+	}
+	s := connectorStatus(r.worker.Status(), delivery)
+	stored, _ := node.Connector(r.name)
+	s.Wanted = admin.Wanted{
+		State: admin.RunState(cmp.Or(stored.RunState.State, ha.Running)), Reason: stored.RunState.Reason, By: stored.RunState.By, At: timeOrNil(stored.RunState.At),
+	}
+	return s
+}
+
 func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connector {
 	out := admin.Connector{
 		Name: s.Name, State: string(s.State), Phase: s.Phase, Since: s.Since, Delivery: string(delivery),
 		Published: s.Published, Terms: s.Terms, Queue: admin.Queue{Records: s.QueueRecords, Bytes: s.QueueBytes},
-		Position: admin.Position{
-			File: s.Position.File, Pos: s.Position.Pos, LastGTID: s.Position.Last.String(),
-			EventTime: timeOrNil(s.Position.Committed), Sequence: s.Position.Seq,
-		},
-	}
-	if s.Position.Set != nil {
-		out.Position.GTIDSet = s.Position.Set.String()
+		Position: shownPosition(s.Position),
 	}
 	if len(s.Takeover) > 0 {
 		out.Takeover = map[string]float64{}
@@ -83,6 +89,14 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 			LastEventAge: time.Since(src.Heard).Seconds(), EventTime: timeOrNil(src.LastEvent),
 			Inserts: src.Inserts, Updates: src.Updates, Deletes: src.Deletes, Transactions: src.Transactions,
 		}
+	}
+	return out
+}
+
+func shownPosition(p position.Position) admin.Position {
+	out := admin.Position{File: p.File, Pos: p.Pos, LastGTID: p.Last.String(), EventTime: timeOrNil(p.Committed), Sequence: p.Seq}
+	if p.Set != nil {
+		out.GTIDSet = p.Set.String()
 	}
 	return out
 }

@@ -1,0 +1,106 @@
+package admin
+
+import (
+	"net/http"
+)
+
+// controlRoutes are the routes of /v1 that need Control.
+func (s *Server) controlRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /v1/connectors", s.listConnectors)
+	mux.HandleFunc("GET /v1/connectors/{name}", s.getConnector)
+	for action, want := range map[string]RunState{"pause": Paused, "resume": Running, "stop": Stopped} {
+		mux.HandleFunc("PUT /v1/connectors/{name}/"+action, func(w http.ResponseWriter, r *http.Request) { s.setRunState(w, r, want) })
+	}
+	mux.HandleFunc("POST /v1/connectors/{name}/restart", s.restart)
+	mux.HandleFunc("GET /v1/connectors/{name}/offset", s.getOffset)
+	mux.HandleFunc("PUT /v1/connectors/{name}/offset", s.putOffset)
+	mux.HandleFunc("DELETE /v1/connectors/{name}/offset", s.deleteOffset)
+}
+
+func (s *Server) listConnectors(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, struct {
+		Connectors []Connector `json:"connectors"`
+	}{s.node.Status().Connectors})
+}
+
+func (s *Server) getConnector(w http.ResponseWriter, r *http.Request) {
+	s.answerConnector(w, http.StatusOK, r.PathValue("name"))
+}
+
+func (s *Server) answerConnector(w http.ResponseWriter, code int, name string) {
+	c, err := s.control.Connector(name)
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	writeJSON(w, code, c)
+}
+
+func (s *Server) setRunState(w http.ResponseWriter, r *http.Request, want RunState) {
+	var body orderFields
+	by, err := readOrder(w, r, &body, &body)
+	if err == nil {
+		err = s.control.SetRunState(r.Context(), r.PathValue("name"), want, by)
+	}
+	s.accepted(w, r, err)
+}
+
+func (s *Server) restart(w http.ResponseWriter, r *http.Request) {
+	var body orderFields
+	by, err := readOrder(w, r, &body, &body)
+	if err == nil {
+		err = s.control.Restart(r.Context(), r.PathValue("name"), by)
+	}
+	s.accepted(w, r, err)
+}
+
+// accepted answers a write that a connector will follow.
+func (s *Server) accepted(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	s.answerConnector(w, http.StatusAccepted, r.PathValue("name"))
+}
+
+func (s *Server) getOffset(w http.ResponseWriter, r *http.Request) {
+	o, err := s.control.Offset(r.PathValue("name"))
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, o)
+}
+
+func (s *Server) putOffset(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		orderFields
+		OffsetChoice
+	}
+	by, err := readOrder(w, r, &body, &body.orderFields)
+	if err == nil && body.OffsetChoice == (OffsetChoice{DryRun: body.DryRun}) {
+		err = invalid("say where to go on: gtid_set, file with pos, or at (now, earliest or a time)")
+	}
+	s.setOffset(w, r, body.OffsetChoice, by, err)
+}
+
+func (s *Server) deleteOffset(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		orderFields
+		DryRun bool `json:"dry_run,omitempty"`
+	}
+	by, err := readOrder(w, r, &body, &body.orderFields)
+	s.setOffset(w, r, OffsetChoice{Reset: true, DryRun: body.DryRun}, by, err)
+}
+
+func (s *Server) setOffset(w http.ResponseWriter, r *http.Request, choice OffsetChoice, by Order, err error) {
+	var change OffsetChange
+	if err == nil {
+		change, err = s.control.SetOffset(r.Context(), r.PathValue("name"), choice, by)
+	}
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, change)
+}

@@ -1,0 +1,232 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeControl remembers what it was asked for.
+type fakeControl struct {
+	asked []string
+	last  Order
+	// choice is the last position asked for, err what every write answers.
+	choice OffsetChoice
+	err    error
+}
+
+func (f *fakeControl) note(what, name string, by Order) error {
+	if name != "orders" {
+		return &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
+	}
+	f.asked, f.last = append(f.asked, what), by
+	return f.err
+}
+
+func (f *fakeControl) Connector(name string) (Connector, error) {
+	if name != "orders" {
+		return Connector{}, &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
+	}
+	return Connector{Name: name, State: "running", Phase: "streaming", Wanted: Wanted{State: Running}}, nil
+}
+
+func (f *fakeControl) SetRunState(_ context.Context, name string, want RunState, by Order) error {
+	return f.note(string(want), name, by)
+}
+
+func (f *fakeControl) Restart(_ context.Context, name string, by Order) error {
+	return f.note("restart", name, by)
+}
+
+func (f *fakeControl) Offset(name string) (Offset, error) {
+	if name != "orders" {
+		return Offset{}, &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
+	}
+	return Offset{Connector: name, Found: true, Position: Position{GTIDSet: "a:1-5"}}, nil
+}
+
+func (f *fakeControl) SetOffset(_ context.Context, name string, choice OffsetChoice, by Order) (OffsetChange, error) {
+	f.choice = choice
+	err := f.note("offset", name, by)
+	if err != nil {
+		return OffsetChange{}, err
+	}
+	n := uint64(2)
+	return OffsetChange{Connector: name, DryRun: choice.DryRun, Reset: choice.Reset, Repeated: &n}, nil
+}
+
+// answer is a response with its body.
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+func (a answer) problem(t *testing.T) string {
+	t.Helper()
+	var p struct {
+		Title, Detail, Code string
+		Status              int
+	}
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.header.Get("Content-Type") != "application/problem+json" || p.Status != a.code || p.Title == "" || p.Detail == "" {
+		t.Errorf("not a problem (%v): %d %v %s", err, a.code, a.header, a.body)
+	}
+	return p.Code
+}
+
+// ask sends a request to the server of serveControl.
+type ask func(method, path, body string, header ...string) answer
+
+func serveControl(t *testing.T, node Node, control Control) ask {
+	t.Helper()
+	base := serveBoth(t, Config{Listen: "127.0.0.1:0"}, node, control)
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	return func(method, path, body string, header ...string) answer {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body != "" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		for i := 0; i < len(header); i += 2 {
+			if header[i] == "Host" {
+				r.Host = header[i+1]
+			}
+			r.Header.Set(header[i], header[i+1])
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer{resp.StatusCode, resp.Header, string(b)}
+	}
+}
+
+const why = `{"reason":"deploy","by":"ann"}`
+
+func TestConnectorRoutes(t *testing.T) {
+	f := &fakeControl{}
+	ask := serveControl(t, &fakeNode{}, f)
+	if a := ask("GET", "/v1/connectors", ""); a.code != 200 || !strings.Contains(a.body, `"name": "orders"`) {
+		t.Errorf("list: %+v", a)
+	}
+	if a := ask("GET", "/v1/connectors/orders", ""); a.code != 200 || !strings.Contains(a.body, `"phase": "streaming"`) {
+		t.Errorf("one: %+v", a)
+	}
+	for _, c := range []struct{ method, action string }{{"PUT", "pause"}, {"PUT", "resume"}, {"PUT", "stop"}, {"POST", "restart"}} {
+		if a := ask(c.method, "/v1/connectors/orders/"+c.action, why); a.code != 202 || !strings.Contains(a.body, `"name": "orders"`) {
+			t.Errorf("%s: %+v", c.action, a)
+		}
+		if a := ask(c.method, "/v1/connectors/none/"+c.action, why); a.code != 404 || a.problem(t) != CodeConnectorNotFound {
+			t.Errorf("%s of an unknown connector: %+v", c.action, a)
+		}
+		if a := ask("GET", "/v1/connectors/orders/"+c.action, ""); a.code != 405 || a.problem(t) != CodeMethod || a.header.Get("Allow") != c.method {
+			t.Errorf("GET %s: %+v", c.action, a)
+		}
+	}
+	if diff := cmp.Diff([]string{"paused", "running", "stopped", "restart"}, f.asked); diff != "" {
+		t.Error(diff)
+	}
+	if a := ask("GET", "/v1/connectors/none", ""); a.code != 404 || a.problem(t) != CodeConnectorNotFound {
+		t.Errorf("unknown: %+v", a)
+	}
+	if a := ask("GET", "/v1/nothing", ""); a.code != 404 || a.problem(t) != CodeNotFound {
+		t.Errorf("unknown path: %+v", a)
+	}
+}
+
+// TestWritesSayWhoAndWhy: in the body or in headers; a name that nobody proves is
+// marked as such.
+func TestWritesSayWhoAndWhy(t *testing.T) {
+	f := &fakeControl{}
+	ask := serveControl(t, &fakeNode{}, f)
+	const path = "/v1/connectors/orders/pause"
+	for _, c := range []struct {
+		body   string
+		header []string
+		want   Order
+	}{
+		{why, nil, Order{"ann (unverified) at 127.0.0.1", "deploy"}},
+		{`{"reason":"deploy"}`, nil, Order{"unknown at 127.0.0.1", "deploy"}},
+		{"", []string{reasonHeader, "deploy", byHeader, "ann"}, Order{"ann (unverified) at 127.0.0.1", "deploy"}},
+	} {
+		if a := ask("PUT", path, c.body, c.header...); a.code != 202 || f.last != c.want {
+			t.Errorf("%s: %d %s, %+v", c.body, a.code, a.body, f.last)
+		}
+	}
+	asked := len(f.asked)
+	for name, c := range map[string]struct {
+		body   string
+		header []string
+		status int
+		code   string
+	}{
+		"no reason":      {`{"by":"ann"}`, nil, 400, CodeReasonRequired},
+		"blank reason":   {`{"reason":" "}`, nil, 400, CodeReasonRequired},
+		"nothing":        {"", nil, 400, CodeReasonRequired},
+		"misspelt":       {`{"reason":"x","dryrun":true}`, nil, 400, CodeInvalid},
+		"not JSON":       {`reason`, nil, 400, CodeInvalid},
+		"two values":     {why + why, nil, 400, CodeInvalid},
+		"a form":         {why, []string{"Content-Type", "text/plain"}, 415, CodeMediaType},
+		"a long reason":  {`{"reason":"` + strings.Repeat("x", maxReason+1) + `"}`, nil, 400, CodeInvalid},
+		"a large body":   {`{"reason":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413, CodeTooLarge},
+		"a large header": {"", []string{reasonHeader, strings.Repeat("x", maxReason+1)}, 400, CodeInvalid},
+	} {
+		if a := ask("PUT", path, c.body, c.header...); a.code != c.status || a.problem(t) != c.code {
+			t.Errorf("%s: %d %s, want %d %s", name, a.code, a.body, c.status, c.code)
+		}
+	}
+	if len(f.asked) != asked {
+		t.Errorf("a refused write was carried out: %v", f.asked[asked:])
+	}
+}
+
+func TestOffsetRoutes(t *testing.T) {
+	f := &fakeControl{}
+	ask := serveControl(t, &fakeNode{}, f)
+	const path = "/v1/connectors/orders/offset"
+	if a := ask("GET", path, ""); a.code != 200 || !strings.Contains(a.body, `"gtid_set": "a:1-5"`) {
+		t.Errorf("get: %+v", a)
+	}
+	for _, c := range []struct {
+		method, body string
+		want         OffsetChoice
+	}{
+		{"PUT", `{"reason":"r","gtid_set":"a:1-3","dry_run":true}`, OffsetChoice{GTIDSet: "a:1-3", DryRun: true}},
+		{"PUT", `{"reason":"r","file":"b.000002","pos":4}`, OffsetChoice{File: "b.000002", Pos: 4}},
+		{"PUT", `{"reason":"r","at":"now"}`, OffsetChoice{At: "now"}},
+		{"DELETE", `{"reason":"r","dry_run":true}`, OffsetChoice{Reset: true, DryRun: true}},
+		{"DELETE", `{"reason":"r"}`, OffsetChoice{Reset: true}},
+	} {
+		if a := ask(c.method, path, c.body); a.code != 200 || f.choice != c.want || !strings.Contains(a.body, `"repeated_transactions": 2`) {
+			t.Errorf("%s %s: %+v, %+v", c.method, c.body, a, f.choice)
+		}
+	}
+	if a := ask("PUT", path, `{"reason":"r","dry_run":true}`); a.code != 400 || a.problem(t) != CodeInvalid {
+		t.Errorf("no position: %+v", a)
+	}
+	if a := ask("PUT", path, `{"reason":"r","reset":true}`); a.code != 400 {
+		t.Errorf("reset by PUT: %+v", a)
+	}
+	f.err = &Problem{Status: 409, Code: CodeNotStopped, Detail: "stop it first"}
+	if a := ask("PUT", path, `{"reason":"r","at":"now"}`); a.code != 409 || a.problem(t) != CodeNotStopped {
+		t.Errorf("running: %+v", a)
+	}
+	f.err = &Problem{Status: 503, Code: CodeNoLeader, Detail: "no leader", RetryAfter: 1}
+	if a := ask("PUT", path, `{"reason":"r","at":"now"}`); a.code != 503 || a.header.Get("Retry-After") != "1" {
+		t.Errorf("no leader: %+v", a)
+	}
+}

@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+)
+
+const (
+	// maxBody bounds a request's body in bytes. A GTID set of thousands of servers
+	// fits.
+	maxBody = 1 << 20
+	// maxReason bounds who and why, which are kept.
+	maxReason = 1000
+
+	reasonHeader = "Binlog-Outbox-Reason"
+	byHeader     = "Binlog-Outbox-By"
+)
+
+// orderFields are in the body of every write.
+type orderFields struct {
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+}
+
+// readOrder reads the body of a write into into, which embeds orderFields; nil
+// stands for a body of these alone. The reason may be given in a header instead,
+// for clients that send no body.
+func readOrder(w http.ResponseWriter, r *http.Request, into any, said *orderFields) (Order, error) {
+	if err := readBody(w, r, into); err != nil {
+		return Order{}, err
+	}
+	reason, by := said.Reason, said.By
+	if reason == "" {
+		reason = r.Header.Get(reasonHeader)
+	}
+	if by == "" {
+		by = r.Header.Get(byHeader)
+	}
+	reason, by = strings.TrimSpace(reason), strings.TrimSpace(by)
+	switch {
+	case reason == "":
+		return Order{}, &Problem{Status: http.StatusBadRequest, Code: CodeReasonRequired,
+			Detail: "say why, for the audit list: \"reason\" in the JSON body, or the header " + reasonHeader}
+	case len(reason) > maxReason || len(by) > maxReason:
+		return Order{}, invalid(fmt.Sprintf("reason and by may have %d bytes each", maxReason))
+	}
+	return Order{By: asker(r, by), Reason: reason}, nil
+}
+
+// asker is who asks, for the audit list. A name that is only claimed is marked.
+func asker(r *http.Request, claimed string) string {
+	if user := authenticated(r); user != "" {
+		return user
+	}
+	from := r.RemoteAddr
+	if host, _, err := net.SplitHostPort(from); err == nil {
+		from = host
+	}
+	if claimed == "" {
+		return "unknown at " + from
+	}
+	return claimed + " (unverified) at " + from
+}
+
+// authenticated is the name that the connection or the password proves, or "".
+func authenticated(*http.Request) string { return "" }
+
+// readBody decodes the JSON body, if there is one, strictly: a misspelt field must
+// not do something else than was meant.
+func readBody(w http.ResponseWriter, r *http.Request, into any) error {
+	body := http.MaxBytesReader(w, r.Body, maxBody)
+	d := json.NewDecoder(body)
+	d.DisallowUnknownFields()
+	switch err := d.Decode(into); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return err
+		}
+		return invalid("the body is not the JSON that is expected here: " + strings.TrimPrefix(err.Error(), "json: "))
+	case d.More():
+		return invalid("there is more than one JSON value in the body")
+	}
+	// Browsers send this type to another site only after they have asked it.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeMediaType, Detail: "send the body as Content-Type: application/json"}
+	}
+	return nil
+}
