@@ -24,8 +24,8 @@ const (
 	Unreachable Code = "unreachable"
 	// Timeout: Kafka answers, but not in time. Retry.
 	Timeout Code = "timeout"
-	// Unavailable: a partition has no leader, too few replicas in sync, or a
-	// coordinator is moving. Retry.
+	// Unavailable: a partition has no leader, too few replicas in sync, a
+	// coordinator is moving, or a topic can't be created with so few brokers. Retry.
 	Unavailable Code = "unavailable"
 	// TLSFailed: the TLS handshake failed or its files can't be read. Retry,
 	// since files are read again at each connect.
@@ -148,8 +148,11 @@ func rules() []rule {
 		{TopicMissing, "waiting for the topic to exist: create it, or let the connector create topics", []error{
 			sarama.ErrUnknownTopicOrPartition}},
 		{TopicInvalid, "Kafka refuses the topic: correct the routing or the creation settings", []error{
-			sarama.ErrInvalidTopic, sarama.ErrInvalidPartitions, sarama.ErrInvalidReplicationFactor,
+			sarama.ErrInvalidTopic, sarama.ErrInvalidPartitions,
 			sarama.ErrInvalidConfig, sarama.ErrInvalidReplicaAssignment, sarama.ErrPolicyViolation}},
+		// Brokers that have just been started register one after the other.
+		{Unavailable, "there are fewer brokers than the topic is to have replicas: start the others, or lower the replication factor", []error{
+			sarama.ErrInvalidReplicationFactor}},
 		{PartitionOutOfRange, "the record asks for a partition that the topic does not have", []error{
 			sarama.ErrInvalidPartition}},
 		{RecordInvalid, "the broker refuses the record; a compacted topic needs keys, and timestamps must lie within the topic's bounds", []error{

@@ -200,9 +200,27 @@ func (s *ExactlyOnce) commitOpen(ctx context.Context) error {
 	return s.commitTxn(ctx)
 }
 
-// sendPosition sends one record to the position topic and waits for it.
+// sendPosition sends one record to the position topic and waits for it. When it is
+// refused, no transaction's record is to blame.
 func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error {
-	return s.sendAll(ctx, []Record{{Topic: s.pub.cfg.PositionTopic(), Partition: 0, Key: key, Value: value, Timestamp: -1}})
+	rec := Record{Topic: s.pub.cfg.PositionTopic(), Partition: 0, Key: key, Value: value, Timestamp: -1}
+	if recordSize(&rec) > s.pub.cfg.MaxMessageBytes {
+		return s.positionTooLarge(len(value), nil)
+	}
+	err := s.sendAll(ctx, []Record{rec})
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if e.Code == RecordTooLarge || e.Code == BatchTooLarge {
+		return s.positionTooLarge(len(value), e.Err)
+	}
+	e.Mark = -1
+	return err
+}
+
+func (s *ExactlyOnce) positionTooLarge(size int, err error) *Error {
+	return onTopic(newError(RecordTooLarge, fmt.Sprintf("the position has %d bytes: raise the connector's max_message_bytes and max.message.bytes of its position topic", size), err), s.pub.cfg.PositionTopic())
 }
 
 // sendAll sends records and waits for them. After an error sarama has answered for

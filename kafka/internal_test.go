@@ -140,7 +140,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		{sarama.ErrSASLAuthenticationFailed, AuthFailed, true},
 		{sarama.ErrUnknownTopicOrPartition, TopicMissing, true},
 		{sarama.ErrInvalidTopic, TopicInvalid, false},
-		{sarama.ErrInvalidReplicationFactor, TopicInvalid, false},
+		{sarama.ErrInvalidReplicationFactor, Unavailable, true},
 		{sarama.ErrInvalidPartition, PartitionOutOfRange, false},
 		{sarama.ErrInvalidRecord, RecordInvalid, false},
 		{sarama.ErrOutOfOrderSequenceNumber, ProducerState, true},

@@ -3,6 +3,7 @@ package kafka
 import (
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -89,7 +90,7 @@ func (m *Metrics) topic(name string) *topicCounters {
 	if c != nil {
 		return c
 	}
-	if len(m.topics) >= maxTopicLabels {
+	if len(m.topics) >= maxTopicLabels || !utf8.ValidString(name) { // a label must be text
 		name = otherTopics
 		if c = m.topics[name]; c != nil {
 			return c

@@ -31,7 +31,7 @@ func NewPublisher(cfg Config, log *slog.Logger, m *Metrics) (*Publisher, error) 
 	if m == nil {
 		m = NewMetrics(nil)
 	}
-	return &Publisher{cfg: cfg, log: log, metrics: m, limits: &limits{bytes: map[string]int{}}}, nil
+	return &Publisher{cfg: cfg, log: log, metrics: m, limits: newLimits()}, nil
 }
 
 // AtLeastOnce returns a sink for one term.

@@ -20,11 +20,24 @@ const (
 	createPoll = 20 * time.Millisecond
 )
 
-// limits are the batch sizes that topics were seen to refuse. They outlive a term,
-// since a refusal ends one.
+// limits are what is known of topics beyond a term: the batch sizes that they were
+// seen to refuse, since a refusal ends a term, and how many partitions they had.
 type limits struct {
-	mu    sync.Mutex
-	bytes map[string]int
+	mu         sync.Mutex
+	bytes      map[string]int
+	partitions map[string]int
+}
+
+func newLimits() *limits { return &limits{bytes: map[string]int{}, partitions: map[string]int{}} }
+
+// width notes how many partitions a topic has and returns how many it had before, 0
+// if that is not known.
+func (l *limits) width(topic string, n int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.partitions[topic]
+	l.partitions[topic] = n
+	return before
 }
 
 func (l *limits) get(topic string) (int, bool) {
@@ -47,12 +60,13 @@ type topics struct {
 	client sarama.Client
 	limits *limits
 	log    *slog.Logger
-	seen   map[string]struct{}
+	seen   map[string]int // topic to the batch in which its partitions were last counted
+	batch  int
 	limit  map[string]int // only where it is below the client's
 }
 
 func newTopics(cfg *Config, client sarama.Client, l *limits, log *slog.Logger) *topics {
-	return &topics{cfg: cfg, client: client, limits: l, log: log, seen: map[string]struct{}{}, limit: map[string]int{}}
+	return &topics{cfg: cfg, client: client, limits: l, log: log, seen: map[string]int{}, limit: map[string]int{}}
 }
 
 // paced reports whether any topic limits batches.
@@ -69,6 +83,7 @@ func (t *topics) batchLimit(topic string) (int, bool) {
 func (t *topics) admit(ctx context.Context, b *Batch) (int, *Error) {
 	all := len(b.Marks) + 1
 	last, partitions := "", int32(0)
+	t.batch++
 	for i := range b.Records {
 		r := &b.Records[i]
 		if r.Topic != last || i == 0 {
@@ -87,14 +102,14 @@ func (t *topics) admit(ctx context.Context, b *Batch) (int, *Error) {
 		if r.Partition < 0 {
 			continue
 		}
-		if partitions < 0 {
-			ids, err := t.client.Partitions(r.Topic)
+		if r.Partition >= partitions {
+			n, err := t.count(r.Topic, r.Partition)
 			if err != nil {
 				e := classify("looking up the partitions", err)
 				e.Topic, e.Mark = r.Topic, r.Mark
 				return r.Mark, e
 			}
-			partitions = int32(len(ids))
+			partitions = n
 		}
 		if r.Partition >= partitions {
 			e := newError(PartitionOutOfRange, "the record asks for this partition, but the topic has "+strconv.Itoa(int(partitions))+
@@ -106,10 +121,54 @@ func (t *topics) admit(ctx context.Context, b *Batch) (int, *Error) {
 	return all, nil
 }
 
-// know makes sure that a topic exists before the first record goes to it.
+// count returns the number of a topic's partitions. Where it is not above the one
+// that is wanted the brokers are asked: the client's own knowledge may be minutes old.
+func (t *topics) count(topic string, wanted int32) (int32, error) {
+	ids, err := t.client.Partitions(topic)
+	if err == nil && int(wanted) < len(ids) {
+		return int32(len(ids)), nil
+	}
+	if err := t.client.RefreshMetadata(topic); err != nil {
+		return 0, err
+	}
+	ids, err = t.client.Partitions(topic)
+	return int32(len(ids)), err
+}
+
+// know makes sure that a topic exists before the first record goes to it, and tells
+// when its partitions have become more or fewer.
 func (t *topics) know(ctx context.Context, topic string) *Error {
-	if _, ok := t.seen[topic]; ok {
-		return nil
+	batch, ok := t.seen[topic]
+	if !ok {
+		if e := t.meet(ctx, topic); e != nil {
+			return e
+		}
+	}
+	if !ok || batch != t.batch {
+		t.seen[topic] = t.batch
+		t.compare(topic)
+	}
+	return nil
+}
+
+// compare warns when a topic has another number of partitions than before.
+func (t *topics) compare(topic string) {
+	ids, err := t.client.Partitions(topic)
+	if err != nil {
+		return // sending says more
+	}
+	if before := t.limits.width(topic, len(ids)); before != 0 && before != len(ids) {
+		t.log.Warn("the topic has another number of partitions: keys move to other ones, where nothing keeps their new records behind their old ones",
+			"topic", topic, "partitions", len(ids), "before", before)
+	}
+}
+
+// meet looks at a topic for the first time in this term.
+func (t *topics) meet(ctx context.Context, topic string) *Error {
+	if topic == t.cfg.PositionTopic() {
+		e := newError(TopicInvalid, "the topic is the one of this connector's position, where no row may be: correct the routing", nil)
+		e.Topic = topic
+		return e
 	}
 	if !validTopic(topic) {
 		e := newError(TopicInvalid, "not a valid topic name (letters, digits, '.', '_', '-', at most 249): correct the routing", nil)
@@ -122,7 +181,6 @@ func (t *topics) know(ctx context.Context, topic string) *Error {
 		return e
 	}
 	t.learnLimit(topic)
-	t.seen[topic] = struct{}{}
 	return nil
 }
 
