@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ func (b *builder) validate() {
 		} else {
 			names[c.Name] = i
 		}
+		b.together(path, i)
 		b.connector(path, c)
 		b.source(join(path, "source"), &c.Source)
 		b.outbox(path, c)
@@ -37,6 +39,28 @@ func (b *builder) validate() {
 		}
 	}
 }
+
+// together holds a connector against those before it: what must not be shared.
+func (b *builder) together(path string, i int) {
+	c := &b.config.Connectors[i]
+	for j := range i {
+		o := &b.config.Connectors[j]
+		if c.Name == o.Name {
+			continue // said already
+		}
+		b.require(c.transactionalID() != o.transactionalID(), join(path, "kafka.transactional_id_prefix"),
+			"makes the transactional id %s, which is also that of connectors[%d]; each needs its own", c.transactionalID(), j)
+		if c.Source.ServerID == 0 || c.Source.ServerID != o.Source.ServerID {
+			continue
+		}
+		at := slices.IndexFunc(c.Source.Addresses(), func(a string) bool { return slices.Contains(o.Source.Addresses(), a) })
+		b.require(at < 0, join(path, "source.server_id"),
+			"%d is also that of connectors[%d], which reads the same server; MySQL would end the one's connection for the other's", c.Source.ServerID, j)
+	}
+}
+
+// transactionalID names the connector to Kafka, and its position topic.
+func (c *Connector) transactionalID() string { return c.Kafka.TransactionalIDPrefix + "." + c.Name }
 
 // origin is where the setting at path was written, or else the nearest section
 // around it that was.
@@ -214,7 +238,7 @@ func (b *builder) topicWord(path, value string) {
 func (b *builder) connector(path string, c *Connector) {
 	b.topicWord(join(path, "name"), c.Name)
 	b.topicWord(join(path, "topic_prefix"), c.TopicPrefix)
-	position := c.Kafka.TransactionalIDPrefix + "." + c.Name + ".position"
+	position := c.transactionalID() + ".position"
 	b.require(len(position) <= 249, join(path, "name"), "is too long; %s would be the name of the position topic", position)
 }
 
