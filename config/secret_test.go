@@ -115,6 +115,7 @@ func TestB107ValuesDoNotReachMessages(t *testing.T) {
 		strings.Replace(Example(), "user: outbox_cdc", "user: outbox_cdc\n      port: ${env:KAFKA_PASSWORD}", 1),
 		strings.Replace(Example(), "${env:MYSQL_PASSWORD}", "\"s3cret", 1),
 		strings.Replace(Example(), "${env:MYSQL_PASSWORD}", "{a: s3cret}", 1),
+		strings.Replace(Example(), "${env:MYSQL_PASSWORD}", "*s3cret", 1),
 		strings.Replace(Example(), "${env:MYSQL_PASSWORD}", "s3cret\n      passwort: s3cret", 1),
 	} {
 		b := Builder{Resolver: testResolver()}

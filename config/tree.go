@@ -128,11 +128,11 @@ func (r *yamlReader) read(n ast.Node, depth int) *node {
 		r.anchors[n.Name.GetToken().Value] = value
 		return value
 	case *ast.AliasNode:
-		name := n.Value.GetToken().Value
-		if value, ok := r.anchors[name]; ok {
+		if value, ok := r.anchors[n.Value.GetToken().Value]; ok {
 			return value
 		}
-		r.problem(n, "the alias *"+name+" has no anchor above it")
+		// Its name is not told: it may be a password that was not put in quotes.
+		r.problem(n, "an alias without an anchor above it; a text that begins with * needs quotes")
 		return &node{at: at}
 	case *ast.TagNode:
 		return r.read(n.Value, depth+1)

@@ -74,6 +74,8 @@ func TestB110ExitCodes(t *testing.T) {
 		"arguments":            {[]string{"version", "now"}, exitUsage, "binlog-outbox: version takes no arguments, not \"now\"; see binlog-outbox --help\n"},
 		"no such format":       {[]string{"version", "-o", "xml"}, exitUsage, "binlog-outbox: the output format \"xml\" is not possible; json is; see binlog-outbox --help\n"},
 		"nothing to convert":   {[]string{"config", "convert"}, exitUsage, "binlog-outbox: name a connector file; see binlog-outbox --help\n"},
+		"preview from where":   {[]string{"preview", "-c", good, "--from", "now"}, exitUsage, "binlog-outbox: --from now is not possible; current and earliest are; see binlog-outbox --help\n"},
+		"preview of how many":  {[]string{"preview", "-c", good, "-n", "-1"}, exitUsage, "binlog-outbox: --limit -1 is not possible; a number of records is wanted, or 0; see binlog-outbox --help\n"},
 		"not path=value":       {[]string{"validate", "-c", good, "--set", "a"}, exitUsage, "binlog-outbox: --set a is not path=value; see binlog-outbox --help\n"},
 		"bad YAML":             {[]string{"validate", "-c", bad}, exitConfig, "%s:1:8: node.idd: unknown key; did you mean \"id\"?\n%s:2:1: logs: unknown key; did you mean \"log\"?\n"},
 		"bad YAML of run":      {[]string{"run", "-c", bad}, exitConfig, "%s:1:8: node.idd: unknown key; did you mean \"id\"?\n%s:2:1: logs: unknown key; did you mean \"log\"?\n"},

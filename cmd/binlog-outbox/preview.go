@@ -28,6 +28,12 @@ func newPreview(p *program) *cobra.Command {
 		Long: "Read the binlog, route and serialise the outbox rows, and print each as one line of JSON.\n" +
 			"Kafka is not needed, no position is stored, and a running connector is not disturbed.",
 		RunE: func(c *cobra.Command, args []string) error {
+			if s := config.Start(from); s != config.StartCurrent && s != config.StartEarliest {
+				return &usageError{fmt.Errorf("--from %s is not possible; current and earliest are", from)}
+			}
+			if limit < 0 {
+				return &usageError{fmt.Errorf("--limit %d is not possible; a number of records is wanted, or 0", limit)}
+			}
 			cfg, err := p.load(args)
 			if err != nil {
 				return err

@@ -131,6 +131,9 @@ func serverChecks(s *canal.Server, mode config.PositionMode) []Check {
 func tableCheck(ctx context.Context, cc canal.Config, route *route, name schema.Name) Check {
 	c := Check{Name: "source: table " + name.String(), Status: CheckFailed, Fix: "create the table with the columns that the configuration names"}
 	columns, err := canal.Columns(ctx, cc, name)
+	if err == nil && len(columns) == 0 {
+		name, columns, err = otherSpelling(ctx, cc, name)
+	}
 	switch {
 	case err != nil:
 		c.Detail, c.Fix = err.Error(), ""

@@ -46,6 +46,9 @@ func TestProbe(t *testing.T) {
 			t.Errorf("the checklist does not name %s", word)
 		}
 	}
+	if _, code := s.verb("validate", "--probe", "--set", "connectors[0].source.table=SHOP.Outbox"); code != 0 {
+		t.Errorf("exit code %d for a table in another case, which run takes", code)
+	}
 	if now := s.await("it still streams", silence, streams); now.Terms != 1 {
 		t.Errorf("the probe ended the connector's stream: %d terms", now.Terms)
 	}
