@@ -31,6 +31,11 @@ func check(s *session, server *Server, cfg Config, from position.Position) (plan
 	switch {
 	case server.LogBin == "OFF":
 		return p, errNoBinlog()
+	case server.BinlogFormat != "" && server.BinlogFormat != "ROW":
+		// Single sessions may still choose another one. But by default nothing may go
+		// where it can't be seen: what triggers and functions write is not in a
+		// statement at all.
+		return p, newError(WrongMode, nil, "the server has binlog_format=%s: statements can't be published, nor what triggers write behind them; set binlog_format=ROW", server.BinlogFormat)
 	case cfg.Flavor != "" && cfg.Flavor != server.Flavor:
 		return p, newError(BadConfig, nil, "the configuration says %s, the server at %s is %s (%s)", cfg.Flavor, cfg.address(), server.Flavor, server.Version)
 	case from.Flavor != "" && from.Flavor != server.Flavor,
@@ -216,8 +221,8 @@ func checkFile(s *session, server *Server, from position.Position) error {
 	if from.File == "" {
 		return newError(BadConfig, nil, "the position names neither a GTID set nor a file")
 	}
-	if from.Server != "" && server.UUID != "" && !strings.EqualFold(from.Server, server.UUID) {
-		return newError(WrongHistory, nil, "the position %s is of server %s, this is %s; a position by file cannot move between servers", from, from.Server, server.UUID)
+	if from.Server != "" && !strings.EqualFold(from.Server, server.Name()) {
+		return newError(WrongHistory, nil, "the position %s is of server %s, this is %s; a position by file cannot move between servers", from, from.Server, server.Name())
 	}
 	logs, err := s.binlogs()
 	if err != nil {

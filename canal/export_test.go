@@ -13,13 +13,20 @@ type Walker struct {
 	stats stats
 }
 
-// NewWalker makes a walker; columns answers for information_schema.
+// NewWalker makes a walker; columns answers for information_schema, of a server
+// that has come as far as reached.
 func NewWalker(cfg Config, flavor position.Flavor, from position.Position,
-	columns func(schema.Name) ([]schema.ColumnInfo, error), emit func(Transaction) error,
+	columns func(schema.Name) ([]schema.ColumnInfo, error), emit func(Transaction) error, reached ...position.Position,
 ) *Walker {
 	w := &Walker{}
 	w.w = newWalker(cfg.withDefaults(), flavor, from, emit, &w.stats)
-	w.w.shapes.columns = columns
+	w.w.shapes.columns = func(n schema.Name) (a asked, err error) {
+		a.columns, err = columns(n)
+		if len(reached) > 0 {
+			a.at = reached[0]
+		}
+		return a, err
+	}
 	return w
 }
 

@@ -122,6 +122,7 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		{"B018 GTIDs off", nil, func(f *fake) { f.GTIDMode = "OFF_PERMISSIVE" }, canal.WrongMode, false, "", "gtid_mode=OFF_PERMISSIVE"},
 		{"no binlog", nil, func(f *fake) { f.LogBin = "OFF" }, canal.WrongMode, false, "", "log_bin"},
+		{"B032 statements by default", nil, func(f *fake) { f.Format = "MIXED" }, canal.WrongMode, false, "", "binlog_format=MIXED"},
 		{"flavor in the configuration", nil, func(f *fake) { f.cfg.Flavor = position.MariaDB }, canal.BadConfig, false, "", "mariadb"},
 		{
 			"flavor of the position", func(t *testing.T) position.Position {

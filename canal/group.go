@@ -31,8 +31,9 @@ type group struct {
 }
 
 type savepoint struct {
-	name string // folded
-	hold holdMark
+	name  string // folded
+	hold  holdMark
+	fault error
 }
 
 // begin starts a group at its GTID event.
@@ -168,6 +169,9 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 		w.statementFormat(s)
 	}
 	if s.Kind == schema.DDL || s.Everything {
+		if err := w.tooLate(s); err != nil {
+			return err
+		}
 		w.tables.changed(s)
 	}
 	w.group.open = w.group.open || s.OpensTransaction
@@ -175,6 +179,39 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 		return nil // CREATE TABLE ... SELECT, temporary tables: the group goes on
 	}
 	return w.commit(h)
+}
+
+// tooLate notices that rows before a change of their table were read with the
+// columns after it: their names came from a server that had made the change
+// already, and number and types did not give it away.
+func (w *walker) tooLate(s *schema.Statement) error {
+	if !s.Reshapes || w.group.pass == drop || w.skipTo > 0 {
+		return nil
+	}
+	for _, tab := range w.tables.outbox {
+		if !s.Touches(tab.name) {
+			continue
+		}
+		for _, tm := range tab.maps {
+			if tm.shape == nil || !w.isBefore(tm.shape.asOf) {
+				continue
+			}
+			e := newError(ShapeMismatch, nil, "outbox table %s was changed here, and rows before the change have been read with its present columns, since the binlog does not tell their names: "+
+				"look whether what was published of this table up to here is right, then start the connector again; set binlog_row_metadata=FULL so that the binlog tells the columns of its time", tab.name)
+			e.Table = tab.name.String()
+			return w.fail(ShapeMismatch, e, "")
+		}
+	}
+	return nil
+}
+
+// isBefore reports whether the server had the transaction at hand when it was at p.
+func (w *walker) isBefore(p position.Position) bool {
+	if p.Set != nil {
+		return p.Set.Has(w.group.gtid.gtid)
+	}
+	order, err := position.CompareFiles(w.file, p.File)
+	return p.File != "" && err == nil && (order < 0 || order == 0 && w.pos <= p.Pos)
 }
 
 // statementFormat notes a statement that wrote rows and touches an outbox table.
@@ -199,7 +236,7 @@ func (w *walker) savepoint(name string) {
 			break
 		}
 	}
-	w.group.savepoints = append(w.group.savepoints, savepoint{name: name, hold: w.hold.mark()})
+	w.group.savepoints = append(w.group.savepoints, savepoint{name: name, hold: w.hold.mark(), fault: w.group.fault})
 }
 
 // rollbackTo drops the rows since a savepoint. The server logs it only when the
@@ -211,7 +248,7 @@ func (w *walker) rollbackTo(name string) error {
 		if sp[i].name != name {
 			continue
 		}
-		w.group.savepoints = sp[:i+1]
+		w.group.savepoints, w.group.fault = sp[:i+1], sp[i].fault
 		if err := w.hold.cut(sp[i].hold); err != nil {
 			return w.fail(SpoolFailed, err, "dropping the rows since a savepoint")
 		}
@@ -247,6 +284,9 @@ func (w *walker) xaPrepare(h header, body []byte) error {
 	}
 	if onePhase {
 		return w.commit(h)
+	}
+	if w.group.fault != nil && w.skipTo == 0 {
+		return w.group.fault // the XA COMMIT will not show what it commits
 	}
 	rows, err := w.holdsRows()
 	if err != nil {
@@ -374,6 +414,9 @@ func (w *walker) dropped(h header) error {
 
 func (w *walker) mark(h header) position.Mark {
 	g := w.group.gtid
+	if w.inside {
+		h = w.payload
+	}
 	m := position.Mark{GTID: g.gtid, First: g.gtid.Seq, File: w.file, Pos: w.pos, Committed: g.committed}
 	if m.Committed.IsZero() {
 		m.Committed = h.time()

@@ -75,6 +75,7 @@ func (w *walker) compressed(h header, body []byte) error {
 	if w.group.pass != handOn {
 		return w.finish(h) // it is the whole transaction
 	}
+	w.payload = h
 	return w.inflate(body)
 }
 

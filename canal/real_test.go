@@ -66,6 +66,67 @@ func TestRealFilePosition(t *testing.T) {
 	}
 }
 
+// The binlogs of two servers have the same names. Read on at the same place in
+// another server's, rows would be missing without a word.
+func TestRealFilePositionIsOfOneServer(t *testing.T) {
+	flavors(t, func(t *testing.T, db *database) {
+		from := db.now()
+		from.Set = nil
+		db.exec("INSERT INTO outbox (id) VALUES (1)")
+		if got := db.open(from).until(1).rows(); got != "1" {
+			t.Errorf("on the same server: rows %s", got)
+		}
+		from.Server = strings.NewReplacer("1", "2", "2", "1", "a", "b").Replace(from.Server) + "3"
+		_, err := canal.Open(t.Context(), db.cfg, from)
+		wantError(t, err, canal.WrongHistory, position.GTID{}, from.Server)
+	})
+}
+
+// A reader that lags behind sees the columns of today.
+func TestB037RealSwappedColumns(t *testing.T) {
+	flavors(t, func(t *testing.T, db *database) {
+		for _, byFile := range []bool{false, true} {
+			db.exec("DROP TABLE outbox", outboxDDL)
+			from := db.now()
+			if byFile {
+				from.Set = nil
+			}
+			db.exec("INSERT INTO outbox (id, aggregateid, type) VALUES (1, 'a', 't')", "ALTER TABLE outbox CHANGE aggregateid type VARCHAR(255), CHANGE type aggregateid VARCHAR(255)")
+			r := db.open(from)
+			e := r.fails()
+			if e.Kind != canal.ShapeMismatch || e.Table != db.name+".outbox" || e.Retry() {
+				t.Errorf("by file %t: %v", byFile, e)
+			}
+			// It can go on from there.
+			db.exec("INSERT INTO outbox (id) VALUES (2)")
+			if got := db.open(r.at).until(2).rows(); got != "2" {
+				t.Errorf("by file %t: after the change: rows %s", byFile, got)
+			}
+		}
+	})
+}
+
+// Names and texts of definitions come in the connection's character set, which the
+// server chooses when it does not know the one that is asked for.
+func TestRealNamesBeyondASCII(t *testing.T) {
+	flavors(t, func(t *testing.T, db *database) {
+		db.cfg.Tables.Match = func(_, table string) bool { return table == "ausgänge" }
+		db.exec("SET NAMES utf8mb4", "CREATE TABLE ausgänge (id BIGINT PRIMARY KEY, größe INT, art ENUM('ü','z'), s SET('é','ю'))")
+		r := db.open(db.now())
+		db.exec("INSERT INTO ausgänge VALUES (1, 5, 'ü', 'é,ю')")
+		r.until(1)
+		row := r.all[len(r.all)-1].Rows[0]
+		if got := fmt.Sprint(row.Table.Columns[1].Name, row.After); got != "größe[1 5 ü é,ю]" {
+			t.Errorf("read %s", got)
+		}
+		// Characters of four bytes are more than information_schema can show.
+		db.exec("DELETE FROM ausgänge", "ALTER TABLE ausgänge MODIFY art ENUM('😀','z')", "INSERT INTO ausgänge VALUES (2, 5, '😀', '')")
+		if e := r.fails(); e.Kind != canal.Undecodable || !strings.Contains(e.Error(), "binlog_row_metadata=FULL") {
+			t.Errorf("got %v", e)
+		}
+	})
+}
+
 // Engines without transactions commit by query event, MyISAM among them.
 func TestB014RealEngines(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
@@ -137,6 +198,16 @@ func TestB013RealXA(t *testing.T) {
 			}
 		}
 	})
+}
+
+// MariaDB's ANALYZE carries statements out, and logs them as they were typed.
+func TestB032RealAnalyzedStatement(t *testing.T) {
+	db := newDatabase(t, pool.MariaDB(t))
+	r := db.open(db.now())
+	db.exec("SET SESSION binlog_format=STATEMENT", "ANALYZE FORMAT=JSON INSERT INTO outbox (id) VALUES (1)")
+	if e := r.fails(); e.Kind != canal.StatementFormat {
+		t.Errorf("got %v", e)
+	}
 }
 
 func TestB032RealStatementFormat(t *testing.T) {

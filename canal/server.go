@@ -57,8 +57,9 @@ type Binlog struct {
 // another one.
 func (s *Server) identity() string { return fmt.Sprintf("%s/%d/%s", s.UUID, s.ServerID, s.Version) }
 
-// name is what is shown of a server: server_uuid, and on MariaDB server_id.
-func (s *Server) name() string {
+// Name tells the servers of one source apart, as position.Position.Server has it
+// and as it is shown: server_uuid, and on MariaDB server_id.
+func (s *Server) Name() string {
 	if s.UUID == "" {
 		return "server_id " + strconv.FormatUint(uint64(s.ServerID), 10)
 	}
@@ -94,7 +95,7 @@ func CurrentPosition(ctx context.Context, cfg Config) (position.Position, error)
 		if server.LogBin == "OFF" {
 			return position.Position{}, errNoBinlog()
 		}
-		p := position.Position{Flavor: server.Flavor, Server: server.UUID}
+		p := position.Position{Flavor: server.Flavor, Server: server.Name()}
 		file, pos, executed, err := s.binlogStatus(server)
 		if err != nil {
 			return p, err
@@ -127,7 +128,7 @@ func EarliestPosition(ctx context.Context, cfg Config) (position.Position, error
 		if server.LogBin == "OFF" || len(logs) == 0 {
 			return position.Position{}, errNoBinlog()
 		}
-		p := position.Position{Flavor: server.Flavor, Server: server.UUID, File: logs[0].Name, Pos: 4}
+		p := position.Position{Flavor: server.Flavor, Server: server.Name(), File: logs[0].Name, Pos: 4}
 		switch {
 		case server.Flavor == position.MariaDB:
 			p.Set, err = s.startOf(logs[0].Name)
@@ -205,7 +206,14 @@ func connected[T any](ctx context.Context, cfg Config, d *dialer, f func(*sessio
 	}
 	defer conn.Quit() //nolint:errcheck // a farewell, so that the server does not log an aborted connection
 	s := &session{conn: conn, maria: isMariaDB(conn.GetServerVersion()), plain: cfg.TLSOptional && cfg.TLS == nil}
-	v, err := guarded(func() (T, error) { return f(s) })
+	v, err := guarded(func() (T, error) {
+		// The handshake asks for a collation that MariaDB need not know, and a server
+		// may be told not to listen to it: names would come in another character set.
+		if _, err := s.conn.Execute("SET NAMES utf8mb4"); err != nil {
+			return none, classify(err, Disconnected, "setting the character set of the connection")
+		}
+		return f(s)
+	})
 	if err != nil {
 		return none, ctxOr(ctx, err)
 	}
@@ -417,6 +425,20 @@ func (s *session) binlogStatus(server *Server) (file string, pos uint64, execute
 		executed = text(r, 0, 4)
 	}
 	return text(r, 0, 0), pos, executed, nil
+}
+
+// reached is how far the server is; the zero position when it does not say.
+func (s *session) reached(server *Server, byGTID bool) position.Position {
+	var p position.Position
+	if byGTID {
+		now := Server{GTIDMode: server.GTIDMode, UUID: server.UUID}
+		if err := s.sets(&now); err == nil {
+			p.Set = now.Executed
+		}
+		return p
+	}
+	p.File, p.Pos, _, _ = s.binlogStatus(server) //nolint:errcheck // without the right to see it nobody knows
+	return p
 }
 
 func olderThan(version string, major, minor int) bool {

@@ -39,6 +39,9 @@ type shape struct {
 	needed []int
 	want   []bool // nil means all columns
 	idSize int
+	// asOf is how far the server was when it was asked for the names, which the
+	// binlog does not tell; the zero position when it tells them or nobody knows.
+	asOf position.Position
 }
 
 // shapes makes shapes out of table maps. It is owned by the walker.
@@ -46,10 +49,16 @@ type shapes struct {
 	flavor position.Flavor
 	format *format
 	// columns reads a table's columns from the server, none when it is not there.
-	columns func(schema.Name) ([]schema.ColumnInfo, error)
+	columns func(schema.Name) (asked, error)
 	needed  func(*schema.Table) []int
 	keys    bool  // the primary key is read as well
 	maxSize int64 // of inflated rows
+}
+
+// asked is what the server says of a table, and how far it had come when it did.
+type asked struct {
+	columns []schema.ColumnInfo
+	at      position.Position
 }
 
 // of returns the shape for a table map, made at first use.
@@ -90,7 +99,7 @@ func (s *shapes) make(tm *tableMap) (*shape, error) {
 	}
 	m := e.Event.(*replication.TableMapEvent)
 	sh.types, sh.metas = bytes.Clone(m.ColumnType), m.ColumnMeta
-	if sh.table, err = s.table(tm.table.name, wireMap(tm.table.name, m, original, s.flavor)); err != nil {
+	if sh.table, sh.asOf, err = s.table(tm.table.name, wireMap(tm.table.name, m, original, s.flavor)); err != nil {
 		return nil, err
 	}
 	sh.wanted(s.needed)
@@ -130,35 +139,39 @@ func (sh *shape) wanted(needed func(*schema.Table) []int) {
 
 // table finds out the columns: from the binlog when it tells the names, with
 // defaults from information_schema, or from information_schema alone when what
-// the binlog tells does not contradict.
-func (s *shapes) table(name schema.Name, wire schema.TableMap) (*schema.Table, error) {
+// the binlog tells does not contradict. Only then it returns how far the server was.
+func (s *shapes) table(name schema.Name, wire schema.TableMap) (*schema.Table, position.Position, error) {
+	var none position.Position
 	fromMap, mapErr := schema.FromTableMap(wire)
-	cols, err := s.columns(name)
+	now, err := s.columns(name)
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
-	if len(cols) == 0 {
-		if mapErr == nil {
-			return certain(fromMap, wire)
-		}
-		return nil, newError(UnknownTable, mapErr, "outbox table %s is not on the server any more, or not visible to the user, and the binlog does not tell its columns; "+
+	if mapErr == nil {
+		t, err := s.named(fromMap, now.columns, wire)
+		return t, none, err
+	}
+	if len(now.columns) == 0 {
+		return nil, none, newError(UnknownTable, mapErr, "outbox table %s is not on the server any more, or not visible to the user, and the binlog does not tell its columns; "+
 			"set binlog_row_metadata=FULL so that it does", name)
 	}
-	info, err := schema.FromInformationSchema(name, cols)
-	switch {
-	case err != nil && mapErr == nil:
-		return certain(fromMap, wire)
-	case err != nil:
-		return nil, err
-	case mapErr == nil:
-		merged, _ := fromMap.Merge(info)
-		return certain(merged, wire)
+	info, err := schema.FromInformationSchema(name, now.columns)
+	if err != nil {
+		return nil, none, newError(UnknownTable, err, "the columns of outbox table %s can't be read; set binlog_row_metadata=FULL so that the binlog tells them", name)
 	}
 	if err := info.Check(wire); err != nil {
-		return nil, newError(ShapeMismatch, err, "the rows of outbox table %s were written before the table got its present columns; "+
+		return nil, none, newError(ShapeMismatch, err, "the rows of outbox table %s were written before the table got its present columns; "+
 			"set binlog_row_metadata=FULL so that the binlog tells the columns of its time", name)
 	}
-	return info, nil
+	return info, now.at, nil
+}
+
+// named adds what information_schema tells to a table that the binlog describes.
+func (s *shapes) named(fromMap *schema.Table, columns []schema.ColumnInfo, wire schema.TableMap) (*schema.Table, error) {
+	if info, err := schema.FromInformationSchema(fromMap.Name, columns); err == nil {
+		fromMap, _ = fromMap.Merge(info)
+	}
+	return certain(fromMap, wire)
 }
 
 // certain refuses a table with columns that MariaDB's binlog does not tell apart

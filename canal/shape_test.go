@@ -10,6 +10,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
+	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
@@ -84,6 +85,7 @@ func TestShapeErrors(t *testing.T) {
 	}{
 		{"table is gone", nil, canal.UnknownTable, []string{"binlog_row_metadata=FULL"}},
 		{"fewer columns", described()[:4], canal.ShapeMismatch, []string{"binlog_row_metadata=FULL", "4 columns are known, the binlog has 5", "payload"}},
+		{"a hidden column", described()[1:], canal.UnknownTable, []string{"binlog_row_metadata=FULL", "position 2"}},
 		{"another type", func() []schema.ColumnInfo {
 			c := described()
 			c[0].DataType, c[0].ColumnType, c[0].Precision = "int", "int", 10
@@ -242,4 +244,34 @@ func TestRealRowMetadataFull(t *testing.T) {
 			t.Errorf("rows are %v, want %s", got, want)
 		}
 	})
+}
+
+// Rows that are older than a change which left number and types of the columns as
+// they were get the present names, if these were asked for when the server had made
+// the change. At the change that is noticed.
+func TestB037NamesFromAfterAChange(t *testing.T) {
+	const swap = "ALTER TABLE outbox RENAME COLUMN aggregatetype TO type, RENAME COLUMN type TO aggregatetype"
+	walk := func(f *feed, reached position.Position, ddl string) *feed {
+		f.w = canal.NewWalker(f.cfg, f.flavor, f.from, func(schema.Name) ([]schema.ColumnInfo, error) { return described(), nil },
+			func(tr canal.Transaction) error { f.out = append(f.out, tr); return nil }, reached)
+		b := minimalLog(row(1))
+		b.GTID(gtid(2), 0, 0)
+		b.Query("shop", ddl)
+		o := canaltest.Outbox()
+		o.Full = false
+		b.Transaction(gtid(3), func() { b.Map(o); b.Insert(o, row(3)) })
+		return f.walk(b)
+	}
+	reached := func(n uint64) position.Position {
+		p := position.Position{Set: position.NewSet(position.MySQL)}
+		p.Set.AddRange(gtid(n), 1)
+		return p
+	}
+	walk(newFeed(t), reached(2), swap).fails(canal.ShapeMismatch, gtid(2), "shop.outbox", "binlog_row_metadata=FULL")
+	walk(newFeed(t).byFile(), position.Position{File: "binlog.000001", Pos: 1 << 20}, swap).fails(canal.ShapeMismatch, gtid(2), "shop.outbox")
+	walk(newFeed(t), reached(1), swap).want("1[1] 2[] 3[3]")
+	walk(newFeed(t).byFile(), position.Position{File: "binlog.000001", Pos: 200}, swap).want("1[1] 2[] 3[3]")
+	walk(newFeed(t), position.Position{}, swap).want("1[1] 2[] 3[3]") // nobody knows
+	walk(newFeed(t), reached(2), "ALTER TABLE outbox ADD INDEX (type)").want("1[1] 2[] 3[3]")
+	walk(newFeed(t), reached(2), "ALTER TABLE other RENAME COLUMN a TO b").want("1[1] 2[] 3[3]")
 }

@@ -81,7 +81,7 @@ func Open(ctx context.Context, cfg Config, from position.Position) (*Stream, err
 
 // cameFrom notes whether the server is another one than before.
 func (s *Stream) cameFrom(from position.Position) {
-	now := s.server.name()
+	now := s.server.Name()
 	s.previous = s.metrics.serving(now)
 	if s.previous == "" { // the first stream of this process
 		s.previous = from.Server
@@ -208,8 +208,11 @@ func (s *Stream) newWalker(cfg Config, from position.Position) *walker {
 	s.stats.arrived = s.dialer.heard.Load
 	w := newWalker(cfg, s.server.Flavor, from, s.queue.put, &s.stats)
 	w.origins.know(from, s.server)
-	w.shapes.columns = func(name schema.Name) ([]schema.ColumnInfo, error) {
-		return onSession(context.Background(), cfg, s.dialer, func(ss *session) ([]schema.ColumnInfo, error) { return ss.columns(name) })
+	w.shapes.columns = func(name schema.Name) (asked, error) {
+		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (asked, error) {
+			columns, err := ss.columns(name)
+			return asked{columns, ss.reached(s.server, from.HasGTID())}, err
+		})
 	}
 	if from.HasGTID() && s.server.Flavor == position.MySQL && from.Server == s.server.UUID && from.File != "" {
 		// Files and offsets are of this server, so that they tell how far it was read.

@@ -56,7 +56,10 @@ type walker struct {
 	group  group
 	hold   hold
 	inner  payload
-	inside bool // in a compressed transaction
+	// inside is set in a compressed transaction, payload its header: the only one
+	// that can be seen when the transaction is passed over.
+	inside  bool
+	payload header
 }
 
 type limits struct {

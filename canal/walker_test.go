@@ -231,7 +231,25 @@ func TestSavepoints(t *testing.T) {
 		f.cfg.SpoolThreshold = spool
 		f.walk(b).want("1[1 5 7] 2[]")
 	}
+	// A statement that was undone is no reason to stop, one before the savepoint is.
 	b := mysqlLog()
+	b.Transaction(gtid(1), func() {
+		b.Query("shop", "SAVEPOINT `a`")
+		b.Query("shop", "INSERT INTO outbox VALUES (1)")
+		b.Query("shop", "ROLLBACK TO `a`")
+		insert(b, 2)
+	})
+	b.Transaction(gtid(2), func() {
+		b.Query("shop", "INSERT INTO outbox VALUES (1)")
+		b.Query("shop", "SAVEPOINT `a`")
+		b.Query("shop", "ROLLBACK TO `a`")
+	})
+	f := newFeed(t).walk(b)
+	if got := idsOf(f.out); got != "1[2]" {
+		t.Errorf("handed on %s", got)
+	}
+	f.fails(canal.StatementFormat, gtid(2))
+	b = mysqlLog()
 	b.Transaction(gtid(1), func() { b.Query("shop", "ROLLBACK TO `nowhere`") })
 	newFeed(t).walk(b).fails(canal.Undecodable, gtid(1), "savepoint")
 }
@@ -253,6 +271,13 @@ func TestB013XA(t *testing.T) {
 		b := mysqlLog()
 		prepare(b, func() { insert(b, 1) }, false)
 		newFeed(t).walk(b).fails(canal.PreparedXA, gtid(1), "ONE PHASE")
+	})
+	// The XA COMMIT, days later maybe, does not show what it commits.
+	t.Run("prepare with a statement on an outbox table stops", func(t *testing.T) {
+		b := mysqlLog()
+		prepare(b, func() { b.Query("shop", "INSERT INTO outbox VALUES (1)") }, false)
+		finish(b, "XA COMMIT X'78',X'',1")
+		newFeed(t).walk(b).fails(canal.StatementFormat, gtid(1))
 	})
 	t.Run("one phase is a commit", func(t *testing.T) {
 		b := mysqlLog()

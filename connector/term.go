@@ -71,7 +71,8 @@ func (t *term) run(stop, lease context.Context) (err error) {
 			t.log.Warn("closing the source", "error", e)
 		}
 	}()
-	from = onServer(from, source.Status().Server.UUID)
+	status := source.Status()
+	from = onServer(from, status.Server.Name())
 	t.streaming(source, from, append(phases, Phase{"source", time.Since(began)}))
 	defer t.streamEnded()
 
@@ -109,11 +110,11 @@ func sinkPhases(sink Sink, took time.Duration) []Phase {
 
 // onServer moves a position to another server, whose files and offsets are not
 // known yet.
-func onServer(p position.Position, uuid string) position.Position {
-	if p.Server != "" && p.Server != uuid && p.HasGTID() && !p.Set.IsEmpty() {
+func onServer(p position.Position, server string) position.Position {
+	if p.Server != "" && p.Server != server && p.HasGTID() && !p.Set.IsEmpty() {
 		p.File, p.Pos = "", 0
 	}
-	p.Server = uuid
+	p.Server = server
 	return p
 }
 

@@ -62,7 +62,7 @@ type Partial struct {
 type Position struct {
 	Flavor Flavor `json:"flavor,omitempty"`
 	// Server is the identity of the server whose File and Pos these are:
-	// server_uuid on MySQL, "server_id@host" is never used. Empty on MariaDB.
+	// server_uuid on MySQL, "server_id 7" on MariaDB. Empty when it is not known.
 	Server string `json:"server,omitempty"`
 	// Set holds all executed GTIDs; nil when the source has none and File and
 	// Pos alone count.

@@ -130,11 +130,20 @@ func (i *ColumnInfo) column() (Column, error) {
 		if len(c.Elements) == 0 {
 			return c, fmt.Errorf("information_schema does not tell its elements")
 		}
+		if i.hidesElements() {
+			c.Type = Unknown
+		}
 	case Year:
 		c.Unsigned = false
 	}
 	i.defaultTo(&c)
 	return c, nil
+}
+
+// hidesElements reports whether elements may be other texts than COLUMN_TYPE says:
+// it is in utf8mb3, with a question mark for every character beyond.
+func (i *ColumnInfo) hidesElements() bool {
+	return maxBytesPerChar(i.Charset) == 4 && strings.Contains(i.ColumnType, "?")
 }
 
 // charsetName undoes the alias that servers before MySQL 8.0.28 and MariaDB 10.6 use.

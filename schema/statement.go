@@ -58,6 +58,10 @@ type Statement struct {
 	// WritesRows is true for DML, LoadData and CREATE TABLE ... SELECT: rows of
 	// Tables were written which the statement alone does not tell.
 	WritesRows bool
+	// Reshapes is true for DDL after which other columns may stand where the old
+	// ones stood, of the same number and types: columns that are renamed, moved or
+	// replaced, and tables that take another one's place.
+	Reshapes bool
 	// OpensTransaction is true for CREATE TABLE ... START TRANSACTION, by which
 	// MySQL 8.0.21+ logs CREATE TABLE ... SELECT: the rows follow, and the
 	// transaction goes on to its own COMMIT. (MariaDB logs a plain CREATE TABLE
@@ -124,6 +128,7 @@ func (s *Statement) add(o *Statement) {
 	}
 	s.Everything = s.Everything || o.Everything
 	s.WritesRows = s.WritesRows || o.WritesRows
+	s.Reshapes = s.Reshapes || o.Reshapes
 	s.OpensTransaction = s.OpensTransaction || o.OpensTransaction
 }
 
@@ -202,6 +207,8 @@ func (s *scanner) statement() {
 		s.xa()
 	case first.is("SET") && s.cur.is("STATEMENT"):
 		s.setStatement()
+	case first.is("ANALYZE") && !s.cur.isAny("NO_WRITE_TO_BINLOG", "LOCAL", "TABLE", "TABLES"):
+		s.analyze()
 	case first.isAny("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "ANALYZE", "IMPORT"):
 		s.out.Kind = DDL
 		s.ddl(first)
@@ -243,6 +250,18 @@ func (s *scanner) setStatement() {
 			return
 		}
 	}
+}
+
+// analyze passes over MariaDB's ANALYZE [FORMAT = name] statement, which carries
+// the statement out.
+func (s *scanner) analyze() {
+	if s.accept("FORMAT") {
+		if s.cur.isPunct('=') {
+			s.advance()
+		}
+		s.advance()
+	}
+	s.statement()
 }
 
 // depth counts parentheses.

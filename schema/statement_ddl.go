@@ -26,11 +26,17 @@ func (s *scanner) ddl(verb token) {
 
 // object finds out what CREATE, ALTER or DROP is about.
 func (s *scanner) object(verb token) {
+	// CREATE alone takes no other's place, and IF NOT EXISTS may change nothing.
+	replaces := verb.is("DROP")
 	for s.cur.kind != tokenEnd {
 		what := s.cur
 		s.advance()
 		switch {
-		case what.isAny("OR", "REPLACE", "TEMPORARY", "ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT",
+		case what.is("TEMPORARY"):
+			replaces = false
+		case what.is("REPLACE"):
+			replaces = true
+		case what.isAny("OR", "ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT",
 			"AGGREGATE", "SQL", "ALGORITHM", "UNDEFINED", "MERGE", "TEMPTABLE",
 			"PUBLIC", "JSON", "RELATIONAL", "DUALITY", "EXTERNAL", "VECTOR"), what.isPunct('='):
 			// Words that may stand before the kind of object.
@@ -43,9 +49,11 @@ func (s *scanner) object(verb token) {
 		case what.is("DEFINER"):
 			s.definer()
 		case what.isAny("TABLE", "TABLES"):
+			s.out.Reshapes = replaces
 			s.tableDDL(verb)
 			return
 		case what.isAny("DATABASE", "SCHEMA"):
+			s.out.Reshapes = replaces
 			s.database()
 			return
 		case what.is("INDEX"):
@@ -117,14 +125,26 @@ func (s *scanner) createTable() {
 	}
 }
 
-// alterTable looks for the other tables that ALTER TABLE may involve.
+// alterTable looks for the other tables that ALTER TABLE may involve, and for
+// columns that may take the place of others.
 func (s *scanner) alterTable() {
+	added, dropped := false, false
 	for s.cur.kind != tokenEnd {
 		word := s.cur
 		s.advance()
 		switch {
+		case word.isAny("CHANGE", "MODIFY"):
+			s.out.Reshapes = true
+		case word.is("ADD"):
+			added = true
+		case word.is("DROP"):
+			dropped = true
 		case word.is("RENAME"):
-			if s.cur.isAny("COLUMN", "INDEX", "KEY", "CONSTRAINT") {
+			if s.cur.isAny("INDEX", "KEY", "CONSTRAINT") {
+				continue
+			}
+			s.out.Reshapes = true
+			if s.cur.is("COLUMN") {
 				continue
 			}
 			s.skip("TO", "AS", "IF", "EXISTS")
@@ -138,6 +158,7 @@ func (s *scanner) alterTable() {
 			s.table()
 		}
 	}
+	s.out.Reshapes = s.out.Reshapes || added && dropped
 }
 
 // rename reads a TO b, c TO d; both sides change.
@@ -146,6 +167,7 @@ func (s *scanner) rename() {
 		return // RENAME USER
 	}
 	s.skip("IF", "EXISTS")
+	s.out.Reshapes = true
 	for {
 		s.table()
 		if s.accept("WAIT") {

@@ -114,7 +114,8 @@ type Column struct {
 	// column ("utf8mb4", "latin1"; always "utf8mb3", never its alias "utf8");
 	// empty for other types.
 	Charset string
-	// Elements are the texts of ENUM and SET in definition order, in UTF-8.
+	// Elements are the texts of ENUM and SET in definition order, in UTF-8. With
+	// Type Unknown some of them are not what they are on the server.
 	Elements []string
 	// Default is the value of the DEFAULT clause as MySQL's information_schema
 	// gives it, also for MariaDB: text without quotes, b'101' for BIT, 0x00ff for

@@ -1,6 +1,7 @@
 package canaltest
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -37,6 +38,7 @@ type Server struct {
 	Executed  string
 	Purged    string
 	LogBin    string
+	Format    string   // binlog_format; empty means ROW
 	Binlogs   []string // names; each is 1 MiB long
 	StatusErr error    // instead of the answer to SHOW BINARY LOG STATUS
 	// Received is the Retrieved_Gtid_Set of SHOW REPLICA STATUS; a server without one
@@ -176,7 +178,7 @@ func (s *Server) answer(query string) (*mysql.Result, error) {
 		return rows([]string{"Variable_name", "Value"},
 			[]any{"server_uuid", s.UUID}, []any{"gtid_mode", s.GTIDMode}, []any{"log_bin", s.LogBin}, []any{"server_id", "1"},
 			[]any{"read_only", s.isReadOnly()}, []any{"super_read_only", s.isReadOnly()},
-			[]any{"version", "8.4.0"}, []any{"binlog_format", "ROW"}, []any{"binlog_row_image", "FULL"})
+			[]any{"version", "8.4.0"}, []any{"binlog_format", cmp.Or(s.Format, "ROW")}, []any{"binlog_row_image", "FULL"})
 	case strings.Contains(query, "@@GLOBAL.gtid_executed"):
 		return rows([]string{"executed", "purged"}, []any{s.Executed, s.Purged})
 	case query == "SHOW BINARY LOGS":
