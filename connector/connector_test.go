@@ -182,6 +182,10 @@ func TestPositionRegressionFails(t *testing.T) {
 // What is done about the position in Kafka and the replicated one, in all their
 // relations.
 func TestReconcile(t *testing.T) {
+	chosen := func(p position.Position, choice uint64) position.Position {
+		p.Choice = choice
+		return p
+	}
 	at := func(text string, inKafka bool) position.Position {
 		s, err := position.ParseSet(position.MySQL, text)
 		if err != nil {
@@ -197,6 +201,24 @@ func TestReconcile(t *testing.T) {
 		want         string // of the position to go on from; empty for the start
 		stops        bool
 	}{
+		{name: "set back, while Kafka knows nothing of it", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-3", false), 7), want: a + ":1-3"},
+		{name: "set forward", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-9", false), 7), want: a + ":1-9"},
+		{name: "set beside", sunk: at(a+":1-5", false), stored: chosen(at(b+":1-2", false), 7), want: b + ":1-2"},
+		{name: "set again", sunk: chosen(at(a+":1-5", false), 7), stored: chosen(at(a+":1-2", false), 8), want: a + ":1-2"},
+		{name: "set when the topic is gone", stored: chosen(at(a+":1-3", false), 7), want: a + ":1-3"},
+		{name: "told to start over", sunk: at(a+":1-5", false), stored: chosen(none, 7)},
+		{name: "started over", sunk: at(a+":1-5", false), stored: chosen(at(b+":1", false), 7), want: b + ":1"},
+		{name: "set back and taken up, the store lags", sunk: chosen(at(a+":1-4", false), 7), stored: chosen(at(a+":1-3", false), 7), want: a + ":1-4"},
+		{name: "told to start over and taken up", sunk: chosen(at(a+":1-2", false), 7), stored: chosen(none, 7), want: a + ":1-2"},
+		{name: "set back, taken up and in step", sunk: chosen(at(a+":1-4", false), 7), stored: chosen(at(a+":1-4", true), 7), want: a + ":1-4"},
+		{name: "set, taken up, then the topic is gone", stored: chosen(at(a+":1-4", true), 7), stops: true},
+		{name: "set, taken up, then Kafka lost all since", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-4", true), 7), stops: true},
+		{name: "set and taken up by at-least-once", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-4", false), 7), want: a + ":1-4"},
+		{name: "the store is an older one", sunk: chosen(at(a+":1-5", false), 7), stored: at(a+":1-3", true), want: a + ":1-5"},
+		{name: "the store is an older one that was ahead", sunk: chosen(at(a+":1-5", false), 7), stored: at(a+":1-9", true), stops: true},
+		{name: "the store is an older one of at-least-once", sunk: chosen(at(a+":1-5", false), 7), stored: at(a+":1-9", false), stops: true},
+		{name: "set in a store that knows less", sunk: chosen(at(a+":1-5", false), 7), stored: chosen(at(a+":1-3", false), 6), stops: true},
+		{name: "told to start over in a store that knows less", sunk: chosen(at(a+":1-5", false), 7), stored: chosen(none, 6), stops: true},
 		{name: "first start"},
 		{name: "the store is lost", sunk: at(a+":1-5", false), want: a + ":1-5"},
 		{name: "in step", sunk: at(a+":1-5", false), stored: at(a+":1-5", true), want: a + ":1-5"},

@@ -77,7 +77,8 @@ type Positions interface {
 	// Position returns the stored position; found is false when there is none.
 	Position() (pos position.Position, found bool)
 	// Begin starts a run of the term with the given number and returns the position
-	// that it goes on from. What an earlier run still saves is refused, and so is
+	// that it goes on from; without one, pos has the Choice and Seq of an operator's
+	// wish to start over. What an earlier run still saves is refused, and so is
 	// what this one saves after an operator has set the position.
 	Begin(term uint64) (pos position.Position, found bool)
 	// SavePosition stores pos for the run that has begun last, which it must not keep a reference to after it

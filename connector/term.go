@@ -120,14 +120,16 @@ func onServer(p position.Position, server string) position.Position {
 
 // openAt opens the sink and decides where to begin: at what the sink has made
 // durable, else at the replicated position, else at the configured start, which
-// is stored before the first row is read.
+// is stored before the first row is read. A position that an operator has set
+// counts before what the sink has made durable until then; the first batch after
+// it makes it the sink's own.
 func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error) {
 	sunk, inSink, err := sink.Open(ctx)
 	if err != nil {
 		return position.Position{}, err
 	}
 	stored, inStore := t.positions.Begin(t.number)
-	from, ok, err := stored, inStore, error(nil)
+	from, ok := stored, inStore
 	if t.sinks.KeepsPosition() {
 		from, ok, err = reconcile(sunk, inSink, stored, inStore)
 	}
@@ -140,6 +142,8 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 	if err != nil {
 		return position.Position{}, err
 	}
+	// An operator may have told it to start over: it goes on counting its records.
+	from.Seq, from.Choice = stored.Seq, stored.Choice
 	t.log.Info("starting for the first time", "position", from.String())
 	if err := t.positions.SavePosition(ctx, from.Clone()); err != nil {
 		return position.Position{}, fmt.Errorf("storing the first position: %w", err)
@@ -148,7 +152,7 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 }
 
 // reconcile compares what the sink has made durable with the replicated position.
-// ok is false when there is neither.
+// ok is false when there is neither, or an operator wants the connector to start over.
 //
 // What Kafka committed together with the rows counts: the replicated position is
 // written after it. It is a tripwire, though: if it says that Kafka committed more
@@ -156,19 +160,31 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 // unclean election), or is another cluster, and going on from either may repeat or
 // lose rows. Only what was written without Kafka, by at-least-once delivery or by
 // an operator, may be further than Kafka's or alone.
+//
+// An operator's choice counts before Kafka's position until Kafka holds one that
+// comes from it. When Kafka's comes from a later choice than the store knows of, the
+// store has been lost or restored, and a choice that was made in it before anything
+// could show that is not obeyed blindly.
 func reconcile(sunk position.Position, inSink bool, stored position.Position, inStore bool) (from position.Position, ok bool, err error) {
 	sunk.InKafka = true
+	stop := &PositionError{Sink: sunk, Missing: !inSink, Stored: stored}
 	switch {
+	case stored.Choice > sunk.Choice && !stored.InKafka:
+		return stored, inStore, nil
+	case stored.Choice != sunk.Choice && stored.Choice != 0 && !stored.InKafka:
+		return from, false, stop
 	case !inStore:
 		return sunk, inSink, nil
+	case stored.Choice > sunk.Choice:
+		return from, false, stop
 	case inSink && sunk.Covers(stored):
 		return sunk, true, nil
-	case stored.InKafka:
-		return from, false, &PositionError{Sink: sunk, Missing: !inSink, Stored: stored}
+	case stored.InKafka || sunk.Choice > stored.Choice:
+		return from, false, stop
 	case !inSink || stored.Covers(sunk):
 		return stored, true, nil
 	default:
-		return from, false, &PositionError{Sink: sunk, Stored: stored}
+		return from, false, stop
 	}
 }
 
