@@ -30,9 +30,27 @@ type Connector struct {
 	Published uint64    `json:"published_records"`
 	Terms     uint64    `json:"terms"`
 	Queue     Queue     `json:"queue"`
+	// LagSeconds is the age of the oldest transaction that the source has committed and
+	// that is not published, 0 when there is none; absent while that is not known.
+	LagSeconds *float64 `json:"lag_seconds,omitempty"`
+	Backlog    *Backlog `json:"backlog,omitempty"`
 	// Takeover are the seconds of each phase of the term that streams.
 	Takeover  map[string]float64 `json:"takeover_seconds,omitempty"`
 	LastError *LastError         `json:"last_error"`
+}
+
+// Backlog is what the source has and the connector has not yet, and how long the
+// source keeps it. What can't be known is absent.
+type Backlog struct {
+	// At is when the source was asked.
+	At time.Time `json:"at"`
+	// Transactions and Bytes were not read yet.
+	Transactions *uint64 `json:"transactions,omitempty"`
+	Bytes        *uint64 `json:"bytes,omitempty"`
+	// HeadroomSeconds is the least time until the source may purge the binlog that is
+	// needed next, 0 when it has; HeadroomBytes is what it can purge before.
+	HeadroomSeconds *float64 `json:"headroom_seconds,omitempty"`
+	HeadroomBytes   *uint64  `json:"headroom_bytes,omitempty"`
 }
 
 // Source is the open binlog stream of a connector.
@@ -43,7 +61,8 @@ type Source struct {
 	ServerVersion  string `json:"server_version"`
 	BinlogFile     string `json:"binlog_file"`
 	BinlogPosition uint64 `json:"binlog_position"`
-	// LagSeconds is how far behind its source the reading is.
+	// LagSeconds is how far behind its source the reading is: the age of the oldest
+	// transaction that was received and waits, or of the last one when it came.
 	LagSeconds   float64 `json:"lag_seconds"`
 	LastEventAge float64 `json:"last_event_or_heartbeat_age_seconds"`
 	// Counts since the stream was opened: inserted rows, and update and delete

@@ -38,7 +38,6 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // The descriptions are constants in all but name.
 var (
 	descConnected   = desc("connected", "1 while the binlog connection stands, else 0.")
-	descLag         = desc("lag_seconds", "How far the reading is behind the source: the age of the oldest transaction that waits, or of the last one when it came.")
 	descLastEvent   = desc("last_event_timestamp_seconds", "The source's time of the last transaction read.")
 	descHeard       = desc("last_heard_timestamp_seconds", "When bytes last came from the source, heartbeats included.")
 	descEvents      = desc("events_total", "Outbox changes seen: inserted rows, and row events of updates and deletes.", "operation")
@@ -68,7 +67,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descConnected, descLag, descLastEvent, descHeard, descEvents, descCommitted, descRolledBack,
+		descConnected, descLastEvent, descHeard, descEvents, descCommitted, descRolledBack,
 		descReceived, descDisconnects, descFile, descPos, descGTID,
 		descChanges, descPhantoms, descUnknown, descFiltered,
 	} {
@@ -129,7 +128,6 @@ func collectGauges(c chan<- prometheus.Metric, s *Status) {
 	}
 	flag(descConnected, s.Connected)
 	flag(descGTID, s.Server.GTIDMode == "ON")
-	gauge(descLag, s.Lag.Seconds())
 	gauge(descHeard, float64(s.Heard.UnixMilli())/1000)
 	if !s.LastEvent.IsZero() {
 		gauge(descLastEvent, float64(s.LastEvent.Unix()))

@@ -19,6 +19,15 @@ type stats struct {
 	lastEvent    atomic.Int64  // source's clock, seconds
 	lag          atomic.Int64  // nanoseconds between the last commit there and its arrival here
 	arrived      func() int64  // when bytes last came, Unix nanoseconds; nil for never
+	// sent is up to where the server has said that it has sent everything; nil
+	// before it did. Between those signs the last transaction's mark is newer.
+	sent atomic.Pointer[place]
+}
+
+// place is a point in the server's binlogs.
+type place struct {
+	file string
+	pos  uint64
 }
 
 func (s *stats) committed(h header, m position.Mark, updates, deletes uint64) {

@@ -397,6 +397,11 @@ type Status struct {
 	// Last is the newest transaction that was read, whether or not Next has
 	// handed it on.
 	Last position.Mark
+	// File and Pos are up to where the server's binlog has been read: the end of Last,
+	// or further when nothing but other events and heartbeats came since. File is
+	// empty before the first sign.
+	File string
+	Pos  uint64
 	// LastEvent is the source's time of the last transaction; zero before the first.
 	LastEvent time.Time
 	// Heard is when bytes last came from the server, heartbeats included.
@@ -425,6 +430,12 @@ func (s *Stream) Status() Status {
 		Transactions: s.stats.transactions.Load(), RolledBack: s.stats.rolledBack.Load(),
 		Filtered: s.stats.filtered.Load(), UnknownOrigins: s.stats.unknown.Load(),
 		ReceivedBytes: s.dialer.received.Load(), Heard: time.Unix(0, s.dialer.heard.Load()),
+	}
+	st.File, st.Pos = last.File, last.Pos
+	if p := s.stats.sent.Load(); p != nil && (p.file != last.File || p.pos > last.Pos) {
+		if order, err := position.CompareFiles(p.file, last.File); last.File == "" || err == nil && order >= 0 {
+			st.File, st.Pos = p.file, p.pos
+		}
 	}
 	if seconds := s.stats.lastEvent.Load(); seconds > 0 {
 		st.LastEvent = time.Unix(seconds, 0).UTC()

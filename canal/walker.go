@@ -207,6 +207,7 @@ func (w *walker) rotate(h header, body []byte) error {
 		return nil
 	}
 	w.file, w.pos = file, max(pos, 4)
+	w.stats.sent.Store(&place{w.file, w.pos})
 	w.log.Info("reading binlog", slog.String("file", file), slog.Uint64("position", w.pos))
 	return nil
 }
@@ -262,6 +263,11 @@ func (w *walker) outer(h header, body []byte) error {
 		return nil
 	case replication.HEARTBEAT_EVENT, replication.HEARTBEAT_LOG_EVENT_V2:
 		w.stats.lag.Store(0) // the server has nothing more to send
+		at := w.pos
+		if further := h.pos - uint32(w.pos); further < 1<<31 { // of 64 bits it has the lower 32
+			at += uint64(further)
+		}
+		w.stats.sent.Store(&place{w.file, at})
 		return w.provenIdle(h)
 	case replication.PREVIOUS_GTIDS_EVENT, replication.START_EVENT_V3,
 		replication.SLAVE_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT, replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_START_ENCRYPTION_EVENT:

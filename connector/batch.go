@@ -26,6 +26,8 @@ const maxMarks = 10_000
 type batch struct {
 	kafka.Batch
 	memory Memory
+	// oldest is when the first transaction with records was committed.
+	oldest time.Time
 	// partial is set when the batch ends inside a transaction that comes in parts;
 	// begun is that transaction's mark.
 	partial *position.Partial
@@ -59,6 +61,9 @@ type pipe struct {
 	flush   bool // marks without records are let through
 	closed  bool
 	cause   error
+	// publishing is when the oldest transaction with records of the batch that was
+	// taken was committed; zero without one.
+	publishing time.Time
 
 	// Both are signals with room for one: the state is under mu.
 	ready chan struct{} // the publisher may take
@@ -112,6 +117,9 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 			b.Records = b.Records[:records]
 			return err
 		}
+	}
+	if records == 0 && len(b.Records) > 0 {
+		b.oldest = tx.Mark.Committed
 	}
 	switch rows := tx.FirstRow + uint64(len(tx.Rows)); {
 	case tx.Final:
@@ -173,6 +181,7 @@ func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done
 		if len(p.filling.Records) > 0 || (idle || p.flush || p.closed) && !p.filling.empty() {
 			b = p.filling
 			p.filling, p.spare, p.flush = p.spare, nil, false
+			p.publishing = b.oldest
 			p.mu.Unlock()
 			signal(p.room)
 			return b, false, nil
@@ -199,7 +208,7 @@ func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done
 func (p *pipe) put(b *batch) {
 	b.reset()
 	p.mu.Lock()
-	p.spare = b
+	p.spare, p.publishing = b, time.Time{}
 	p.mu.Unlock()
 }
 
@@ -210,6 +219,17 @@ func (p *pipe) close(cause error) {
 	p.closed, p.cause = true, cause
 	p.mu.Unlock()
 	signal(p.ready)
+}
+
+// oldest returns when the oldest transaction whose records are not durable yet was
+// committed; zero when there is none, or the source does not say.
+func (p *pipe) oldest() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.publishing.IsZero() {
+		return p.publishing
+	}
+	return p.filling.oldest
 }
 
 // waiting returns how much waits to be published.

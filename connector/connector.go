@@ -27,6 +27,9 @@ type Config struct {
 	DrainTimeout time.Duration
 	// RetryInitial and RetryMax bound the pause between terms.
 	RetryInitial, RetryMax time.Duration
+	// SurveyEvery is how often the source is asked how far it has come, where Sources
+	// is a Surveyor.
+	SurveyEvery time.Duration
 	// SequenceHeaders adds to every record where it stands in its transaction and in
 	// the life of the connector; see HeaderSeq.
 	SequenceHeaders bool
@@ -42,6 +45,7 @@ func DefaultConfig() Config {
 		SaveEvery: time.Second, SaveQuiet: 200 * time.Millisecond, SaveTimeout: 10 * time.Second,
 		CloseTimeout: 5 * time.Second, DrainTimeout: 15 * time.Second,
 		RetryInitial: 300 * time.Millisecond, RetryMax: 10 * time.Second, MaxAttempts: -1,
+		SurveyEvery: 10 * time.Second,
 	}
 }
 
@@ -55,6 +59,7 @@ type Connector struct {
 	positions Positions
 	metrics   *metrics
 	log       *slog.Logger
+	surveys   surveys
 
 	restart chan struct{}
 	// alone is the transaction that the next term publishes by itself. Only Run
@@ -91,7 +96,13 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = c.cfg.RetryInitial, c.cfg.RetryMax
 	open, cancel := either(stop, lease)
-	defer cancel()
+	var surveying sync.WaitGroup
+	surveying.Go(func() { c.survey(open) })
+	defer func() {
+		cancel()
+		surveying.Wait()
+		c.surveys.forget()
+	}()
 	attempts, first := 0, true
 	for stop.Err() == nil && lease.Err() == nil {
 		if want := c.positions.RunState(); want != Running {

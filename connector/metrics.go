@@ -71,6 +71,13 @@ var (
 	descQueue = prometheus.NewDesc("binlog_outbox_queue_records", "Records that wait to be published.", nil, nil)
 	descBytes = prometheus.NewDesc("binlog_outbox_queue_bytes", "Bytes of records that wait to be published.", nil, nil)
 	descCap   = prometheus.NewDesc("binlog_outbox_queue_capacity_records", "Records at which reading waits for publishing.", nil, nil)
+	descLag   = prometheus.NewDesc("binlog_outbox_source_lag_seconds", "Age of the oldest transaction that the source has committed and that is not published; 0 when there is none.", nil, nil)
+	descAhead = prometheus.NewDesc("binlog_outbox_source_backlog_transactions", "Transactions that the source has committed and the connector has not read. Absent without GTIDs.", nil, nil)
+	descAfter = prometheus.NewDesc("binlog_outbox_source_backlog_bytes", "Bytes of the source's binlogs after the place that was read. Absent when the source does not list its binlogs.", nil, nil)
+	descLeft  = prometheus.NewDesc("binlog_outbox_source_binlog_headroom_seconds", "Least time until the source may purge the binlog that is needed next; 0 when it has. Absent when it keeps binlogs for ever.", nil, nil)
+	descHeld  = prometheus.NewDesc("binlog_outbox_source_binlog_headroom_bytes", "Bytes of binlog that the source still has and the connector no longer needs. Absent when the source does not list its binlogs.", nil, nil)
+	descAsked = prometheus.NewDesc("binlog_outbox_source_surveyed_timestamp_seconds", "When the source last said how far it has come, in seconds since the epoch.", nil, nil)
+	descRuns  = prometheus.NewDesc("binlog_outbox_connector_streaming", "1 while a term has its source and its sink open, else 0.", nil, nil)
 	descCapB  = prometheus.NewDesc("binlog_outbox_queue_capacity_bytes", "Bytes at which reading waits for publishing.", nil, nil)
 )
 
@@ -81,7 +88,9 @@ type collector struct {
 }
 
 func (col *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descState, descQueue, descBytes, descCap, descCapB} {
+	for _, d := range []*prometheus.Desc{
+		descState, descRuns, descQueue, descBytes, descCap, descCapB, descLag, descAhead, descAfter, descLeft, descHeld, descAsked,
+	} {
 		ch <- d
 	}
 }
@@ -98,11 +107,26 @@ func (col *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(descState, prometheus.GaugeValue, v, string(state))
 	}
+	gauge := func(d *prometheus.Desc, known bool, v float64) {
+		if known {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+		}
+	}
+	gauge(descLag, s.LagKnown, s.Lag.Seconds())
+	if b := s.Backlog; b != nil {
+		gauge(descAhead, b.Counted, float64(b.Transactions))
+		gauge(descAfter, b.Placed, float64(b.Bytes))
+		gauge(descHeld, b.Placed, float64(b.HeadroomBytes))
+		gauge(descLeft, b.Expires, b.Headroom.Seconds())
+		gauge(descAsked, true, float64(b.At.UnixMilli())/1000)
+	}
 	if s.Source == nil {
+		gauge(descRuns, true, 0)
 		return
 	}
-	ch <- prometheus.MustNewConstMetric(descQueue, prometheus.GaugeValue, float64(s.QueueRecords))
-	ch <- prometheus.MustNewConstMetric(descBytes, prometheus.GaugeValue, float64(s.QueueBytes))
-	ch <- prometheus.MustNewConstMetric(descCap, prometheus.GaugeValue, float64(col.limits.Rows))
-	ch <- prometheus.MustNewConstMetric(descCapB, prometheus.GaugeValue, float64(col.limits.Bytes))
+	gauge(descRuns, true, 1)
+	gauge(descQueue, true, float64(s.QueueRecords))
+	gauge(descBytes, true, float64(s.QueueBytes))
+	gauge(descCap, true, float64(col.limits.Rows))
+	gauge(descCapB, true, float64(col.limits.Bytes))
 }

@@ -58,6 +58,13 @@ type Status struct {
 	Terms     uint64
 	// Takeover are the phases of the term that streams, or streamed last.
 	Takeover []Phase
+	// Lag is the age of the oldest transaction that the source has committed and that
+	// is not published, zero when there is none. LagKnown is false while nothing is
+	// known of the source.
+	Lag      time.Duration
+	LagKnown bool
+	// Backlog is nil until the source was asked for the first time.
+	Backlog *Backlog
 	// QueueRecords and QueueBytes wait for the sink.
 	QueueRecords, QueueBytes int
 }
@@ -67,6 +74,7 @@ type streamState struct {
 	source Source
 	pipe   *pipe
 	saver  *saver
+	read   *readSet
 }
 
 // Status returns a copy; it never waits for the network.
@@ -83,12 +91,14 @@ func (c *Connector) Status() Status {
 		if p, ok := c.positions.Position(); ok {
 			s.Position = p
 		}
+		c.compare(&s, nil)
 		return s
 	}
 	src := stream.source.Status()
 	s.Source = &src
 	s.Position = stream.saver.current()
 	s.QueueRecords, s.QueueBytes = stream.pipe.waiting()
+	c.compare(&s, stream)
 	return s
 }
 
@@ -150,10 +160,11 @@ func (t *term) streaming(source Source, from position.Position, phases []Phase) 
 	if t.cfg.SequenceHeaders {
 		t.pipe.sequence = newSequence(from, t.number)
 	}
+	t.taken = newReadSet(from)
 	t.saver = newSaver(t.positions, from, t.cfg, t.metrics, t.log)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stream = &streamState{source: source, pipe: t.pipe, saver: t.saver}
+	t.stream = &streamState{source: source, pipe: t.pipe, saver: t.saver, read: t.taken}
 	t.status.Phase, t.status.LastError = "streaming", nil
 	t.status.Terms++
 	t.status.Takeover = phases

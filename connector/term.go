@@ -21,6 +21,7 @@ type term struct {
 	log    *slog.Logger
 	pipe   *pipe
 	saver  *saver
+	taken  *readSet
 
 	// takeover is set for the first term of a leadership, which opens the source
 	// while the sink opens.
@@ -223,6 +224,7 @@ func (t *term) readAll(ctx context.Context, source Source, from position.Positio
 				return err
 			}
 		}
+		t.taken.add(txs)
 	}
 }
 

@@ -151,6 +151,16 @@ func (s *sources) Open(ctx context.Context, from position.Position) (connector.S
 	return stream, nil
 }
 
+// Survey asks the source how far it has come.
+func (s *sources) Survey(ctx context.Context, address string) (*canal.Survey, error) {
+	c, err := s.connect()
+	if err != nil {
+		return nil, err
+	}
+	c.Progress = nil // it tells of openings
+	return canal.TakeSurvey(ctx, c, address)
+}
+
 // decided adds what was and may be decided about transactions that are lost.
 func (s *sources) decided(c *canal.Config) error {
 	if s.decisions == nil {

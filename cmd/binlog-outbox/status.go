@@ -79,6 +79,11 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 			out.Takeover[p.Name] = p.Took.Seconds()
 		}
 	}
+	if s.LagKnown {
+		lag := s.Lag.Seconds()
+		out.LagSeconds = &lag
+	}
+	out.Backlog = backlogStatus(s.Backlog)
 	if e := s.LastError; e != nil {
 		out.LastError = &admin.LastError{Code: e.Code, Message: e.Message, GTID: e.GTID.String(), At: e.At, RetryAt: timeOrNil(e.Retrying)}
 	}
@@ -97,6 +102,24 @@ func shownPosition(p position.Position) admin.Position {
 	out := admin.Position{File: p.File, Pos: p.Pos, LastGTID: p.Last.String(), EventTime: timeOrNil(p.Committed), Sequence: p.Seq}
 	if p.Set != nil {
 		out.GTIDSet = p.Set.String()
+	}
+	return out
+}
+
+func backlogStatus(b *connector.Backlog) *admin.Backlog {
+	if b == nil {
+		return nil
+	}
+	out := &admin.Backlog{At: b.At}
+	if b.Counted {
+		out.Transactions = &b.Transactions
+	}
+	if b.Placed {
+		out.Bytes, out.HeadroomBytes = &b.Bytes, &b.HeadroomBytes
+	}
+	if b.Expires {
+		left := b.Headroom.Seconds()
+		out.HeadroomSeconds = &left
 	}
 	return out
 }

@@ -1,0 +1,279 @@
+package connector
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// Surveyor is what Sources may implement to say how far the source itself has come.
+// It is called by a goroutine of its own, also while no stream is open or the
+// connector is paused or failed.
+type Surveyor interface {
+	// Survey asks the host with this address (canal.Status.Address), or with an empty
+	// one the host that a stream would be opened at.
+	Survey(ctx context.Context, address string) (*canal.Survey, error)
+}
+
+// Backlog is what the source has and the connector has not yet, and how long the
+// source keeps it.
+type Backlog struct {
+	// At is when the source was asked last.
+	At time.Time
+	// Transactions that the source has committed and the connector has not read;
+	// Counted is false without GTIDs.
+	Transactions uint64
+	Counted      bool
+	// Bytes of binlog after the place that was read, and how much that can still be
+	// read lies before what the position needs. Placed is false when the source does
+	// not list its binlogs, or the place is not known in them.
+	Bytes, HeadroomBytes uint64
+	Placed               bool
+	// Headroom is the least time until the source may purge what the position needs,
+	// zero when it has; Expires is false when the source keeps binlogs for ever, or
+	// does not say for how long.
+	Headroom time.Duration
+	Expires  bool
+}
+
+// reach is up to where something has come: what a term has read, or what is durable.
+type reach struct {
+	set       *position.Set // nil without GTIDs
+	file      string        // empty when unknown
+	pos       uint64
+	committed time.Time // of the last transaction
+}
+
+// surveys holds the last answer, and what follows from all so far. It may be used
+// from any goroutine.
+type surveys struct {
+	mu   sync.Mutex
+	last *canal.Survey
+	// The newest moments of which it is certain that all that was committed until then
+	// has been read, that it is durable, and that what was durable then needs no
+	// binlog that was closed before.
+	read, durable, safe time.Time
+}
+
+// took notes an answer.
+func (s *surveys) took(v *canal.Survey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = v
+}
+
+// forget is for a node that no longer runs the connector.
+func (s *surveys) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last, s.read, s.durable, s.safe = nil, time.Time{}, time.Time{}, time.Time{}
+}
+
+// comparison is what is compared with an answer.
+type comparison struct {
+	durable reach
+	// read is what the open stream has read; nil without one.
+	read *reach
+	// server is where their files and offsets are from.
+	server string
+	// waiting is the age of the oldest transaction that was read and is not durable,
+	// arrival how old the last one was when it came.
+	waiting, arrival time.Duration
+	now              time.Time
+}
+
+// backlog compares the last answer with what was read and what is durable. It
+// returns nil before the first answer.
+//
+// The lag is the age of the oldest transaction that is not durable, or as close
+// above it as can be known: one that was not read was committed after the last one
+// that was, and after the newest moment until which everything was.
+func (s *surveys) backlog(c comparison) (_ *Backlog, lag time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.last
+	if v == nil {
+		return nil, max(c.waiting, c.arrival)
+	}
+	b := &Backlog{At: v.At}
+	placed := !v.Several || v.Server != "" && v.Server == c.server
+	if c.durable.has(v, placed) {
+		s.durable = later(s.durable, v.At)
+	}
+	at, until := c.durable, s.durable
+	if c.read != nil {
+		at = *c.read
+		if at.has(v, placed) {
+			s.read = later(s.read, v.At)
+		}
+		until = s.read
+	}
+	if v.Executed != nil && at.set != nil {
+		b.Transactions, b.Counted = v.Executed.Beyond(at.set), true
+	}
+	if placed {
+		_, b.Bytes, b.Placed = v.BytesBefore(at.file, at.pos)
+	}
+	if (b.Counted || b.Placed) && !at.has(v, placed) {
+		lag = c.now.Sub(later(until, at.committed))
+	}
+	s.headroom(b, v, c, placed)
+	return b, max(lag, c.waiting, 0)
+}
+
+// has reports whether everything that the source had is in r.
+func (r reach) has(v *canal.Survey, placed bool) bool {
+	if v.Executed != nil && r.set != nil {
+		return r.set.Contains(v.Executed)
+	}
+	_, after, ok := v.BytesBefore(r.file, r.pos)
+	return placed && ok && after == 0
+}
+
+// headroom: a binlog is purged when its last event is older than the retention. The
+// file with the first transaction that is needed ends after that one was committed;
+// the newest file is never purged.
+func (s *surveys) headroom(b *Backlog, v *canal.Survey, c comparison, placed bool) {
+	var known bool
+	if placed {
+		b.HeadroomBytes, _, known = v.BytesBefore(c.durable.file, c.durable.pos)
+	}
+	b.Placed = b.Placed && known
+	if known && v.Binlogs[len(v.Binlogs)-1].Name == c.durable.file {
+		s.safe = later(s.safe, v.At)
+	}
+	switch {
+	case v.Purged != nil && c.durable.set != nil:
+		b.Expires = !c.durable.set.Contains(v.Purged)
+	case c.durable.set == nil && placed && c.durable.file != "":
+		b.Expires = !known && len(v.Binlogs) > 0
+	}
+	if b.Expires {
+		return // it is gone
+	}
+	since := later(later(s.safe, s.durable), c.durable.committed)
+	if v.Retention > 0 && !since.IsZero() {
+		b.Expires, b.Headroom = true, max(0, v.Retention-c.now.Sub(since))
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// readSet is the set of what a term has read: where it began, and every whole
+// transaction that came since. The reader adds, anybody asks.
+type readSet struct {
+	mu        sync.Mutex
+	set       *position.Set // nil without GTIDs
+	committed time.Time
+}
+
+func newReadSet(from position.Position) *readSet {
+	from = from.Clone()
+	return &readSet{set: from.Set, committed: from.Committed}
+}
+
+// add joins runs of one server first: the set is touched once for each.
+func (r *readSet) add(txs []canal.Transaction) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var run position.Mark
+	for i := range txs {
+		m := txs[i].Mark
+		if !m.Committed.IsZero() {
+			r.committed = m.Committed
+		}
+		if r.set == nil || !txs[i].Final || run.Join(m) {
+			continue
+		}
+		r.set.AddRange(run.GTID, run.First)
+		run = m
+	}
+	if r.set != nil {
+		r.set.AddRange(run.GTID, run.First)
+	}
+}
+
+// with calls f with what was read; the set is f's while it runs.
+func (r *readSet) with(f func(reach)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(reach{set: r.set, committed: r.committed})
+}
+
+// survey asks the source again and again until ctx ends.
+func (c *Connector) survey(ctx context.Context) {
+	s, ok := c.sources.(Surveyor)
+	if !ok {
+		return
+	}
+	tick := time.NewTicker(c.cfg.SurveyEvery)
+	defer tick.Stop()
+	for {
+		v, err := s.Survey(ctx, c.address())
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil: // the term says so, too, and that loudly
+			c.log.Debug("the source does not say how far it is", "error", err)
+		default:
+			c.Status() // what the answer before this one proved by now
+			c.surveys.took(v)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// address is the host that the open stream reads from; empty when none is open.
+func (c *Connector) address() string {
+	c.mu.Lock()
+	stream := c.stream
+	c.mu.Unlock()
+	if stream == nil {
+		return ""
+	}
+	return stream.source.Status().Address
+}
+
+// compare fills in what the survey tells of s.
+func (c *Connector) compare(s *Status, stream *streamState) {
+	if s.State == Unassigned {
+		return
+	}
+	p := &s.Position
+	it := comparison{
+		durable: reach{set: p.Set, file: p.File, pos: p.Pos, committed: p.Committed}, server: p.Server, now: time.Now(),
+	}
+	if stream == nil {
+		s.Backlog, s.Lag = c.surveys.backlog(it)
+		s.LagKnown = s.Backlog != nil && (s.Backlog.Counted || s.Backlog.Placed)
+		return
+	}
+	it.arrival = s.Source.Lag
+	if oldest := stream.pipe.oldest(); !oldest.IsZero() {
+		it.waiting = it.now.Sub(oldest)
+	}
+	if s.Source.Waiting > 0 {
+		it.waiting = max(it.waiting, s.Source.Lag)
+	}
+	stream.read.with(func(read reach) {
+		read.file, read.pos = s.Source.File, s.Source.Pos
+		if read.file == "" {
+			read.file, read.pos = p.File, p.Pos
+		}
+		it.read = &read
+		s.Backlog, s.Lag = c.surveys.backlog(it)
+	})
+	s.LagKnown = true
+}
