@@ -129,11 +129,14 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 			attempts = 0
 		}
 		var refused *RecordError
-		if errors.As(err, &refused) && refused.Index > 0 && !retryable(err) && c.alone != refused.Mark {
-			// What stands before it in the batch is in order: let it go first.
-			c.log.Warn("a record is refused; publishing what comes before it", "code", code(err), "gtid", refused.Mark.GTID.String())
+		if errors.As(err, &refused) && refused.Index > 0 && c.alone != refused.Mark {
+			// What stands before it in the batch is in order: let it go first, at once
+			// if waiting will not help.
 			c.alone = refused.Mark
-			continue
+			if !retryable(err) {
+				c.log.Warn("a record is refused; publishing what comes before it", "code", code(err), "gtid", refused.Mark.GTID.String())
+				continue
+			}
 		}
 		attempts++
 		if !retryable(err) || c.cfg.MaxAttempts >= 0 && attempts > c.cfg.MaxAttempts {

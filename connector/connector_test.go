@@ -345,6 +345,39 @@ func TestRefusedRecordInAPartFails(t *testing.T) {
 	}
 }
 
+// A record that has to wait, for its topic to exist say, holds back nothing that was
+// committed before it, and goes out when it can.
+func TestWaitingRecordHoldsNothingBack(t *testing.T) {
+	for _, exactlyOnce := range []bool{false, true} {
+		for seed := range uint64(40) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(seed, exactlyOnce)
+				w.faults, w.waits = 0, true
+				w.large = w.rows * 2 / 3
+				var before uint64
+				for _, tx := range w.binlog {
+					if tx.FirstRow == 0 && len(tx.Rows) > 0 && tx.Rows[0].After[0].(uint64) <= w.large {
+						before = tx.Rows[0].After[0].(uint64) - 1
+					}
+				}
+				c := w.start(t)
+				settle()
+				if s := c.Status(); s.State != StateRunning {
+					t.Fatalf("seed %d: %s %+v", seed, s.State, s.LastError)
+				}
+				w.mu.Lock()
+				if got := uint64(len(w.log)); got < before || got >= w.large {
+					t.Errorf("seed %d: %d rows were published, want the %d before the one that waits", seed, got, before)
+				}
+				w.large = 0
+				w.mu.Unlock()
+				settle()
+				w.check(t, seed)
+			})
+		}
+	}
+}
+
 // A process that never lives for as long as the save interval still gets on: the
 // first progress of a term is saved at once, not after a save of where it began.
 func TestShortLivesMakeProgress(t *testing.T) {

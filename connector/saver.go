@@ -79,7 +79,7 @@ func (s *saver) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.finished:
-			return s.save(ctx)
+			return s.last(ctx)
 		case <-s.wake:
 		}
 		if !s.wait(ctx, next) {
@@ -93,6 +93,26 @@ func (s *saver) run(ctx context.Context) error {
 			signal(s.wake)
 		}
 		next = time.Now().Add(s.every)
+	}
+}
+
+// last saves what is left, trying again for as long as one save may take: what is
+// not saved at an orderly end is what at-least-once delivery repeats.
+func (s *saver) last(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	for {
+		err := s.save(ctx)
+		if err == nil || errors.Is(err, ErrSuperseded) || !retryable(err) {
+			return err
+		}
+		timer := time.NewTimer(s.quiet)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
 	}
 }
 
