@@ -36,7 +36,29 @@ type Connector struct {
 	Backlog    *Backlog `json:"backlog,omitempty"`
 	// Takeover are the seconds of each phase of the term that streams.
 	Takeover  map[string]float64 `json:"takeover_seconds,omitempty"`
+	SetAside  SetAside           `json:"set_aside"`
 	LastError *LastError         `json:"last_error"`
+}
+
+// SetAside are the rows that could not be published and were passed, by the policy or
+// an operator's decision.
+type SetAside struct {
+	// Rows counts since the process started; Last are the last of them.
+	Rows uint64        `json:"rows"`
+	Last []SetAsideRow `json:"last,omitempty"`
+}
+
+// SetAsideRow is one of them, without anything of what is in it.
+type SetAsideRow struct {
+	// Transaction is a GTID, or file:pos of its end; Row the number of the row among
+	// its outbox rows, from 1.
+	Transaction string    `json:"transaction"`
+	Row         uint64    `json:"row"`
+	Table       string    `json:"table,omitempty"`
+	Action      string    `json:"action"` // dead_letter or skip
+	Cause       string    `json:"cause"`
+	Message     string    `json:"message"`
+	At          time.Time `json:"at"`
 }
 
 // Backlog is what the source has and the connector has not yet, and how long the
@@ -94,10 +116,15 @@ type Queue struct {
 
 // LastError is why a connector is not streaming.
 type LastError struct {
-	Code    string    `json:"code"`
-	Message string    `json:"message"`
-	GTID    string    `json:"gtid,omitempty"`
-	At      time.Time `json:"at"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	GTID    string `json:"gtid,omitempty"`
+	// Transaction and Row are where the row is that is to blame, as a decision to set
+	// it aside names it: a GTID, or file:pos of the end; and its number among the
+	// outbox rows, from 1. They are absent when no single row is.
+	Transaction string    `json:"transaction,omitempty"`
+	Row         uint64    `json:"row,omitempty"`
+	At          time.Time `json:"at"`
 	// RetryAt is the time of the next attempt; absent when an operator must act.
 	RetryAt *time.Time `json:"retry_at,omitempty"`
 }

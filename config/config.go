@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -82,11 +83,10 @@ func (c Cluster) ParsedPeers() []Peer {
 
 // Admin is the HTTP surface.
 type Admin struct {
-	Listen      string            `yaml:"listen"`
-	AllowRemote bool              `yaml:"allow_remote"`
-	WebConfig   string            `yaml:"web_config"`
-	Roles       map[string]string `yaml:"roles"`
-	ConnectAPI  bool              `yaml:"connect_api"`
+	Listen      string `yaml:"listen"`
+	AllowRemote bool   `yaml:"allow_remote"`
+	WebConfig   string `yaml:"web_config"`
+	ConnectAPI  bool   `yaml:"connect_api"`
 }
 
 // Metrics says which metric names are served beside our own.
@@ -119,6 +119,7 @@ type Connector struct {
 	Kafka       Kafka     `yaml:"kafka"`
 	Limits      Limits    `yaml:"limits"`
 	Heartbeat   Heartbeat `yaml:"heartbeat"`
+	Errors      Errors    `yaml:"errors"`
 	Retry       Retry     `yaml:"retry"`
 	Signals     Signals   `yaml:"signals"`
 	Debezium    Debezium  `yaml:"debezium"`
@@ -324,6 +325,29 @@ type Limits struct {
 type Heartbeat struct {
 	Interval    time.Duration `yaml:"interval"`
 	TopicPrefix string        `yaml:"topic_prefix"`
+}
+
+// Errors says what becomes of rows that can't be published.
+type Errors struct {
+	Row        OnError        `yaml:"row"`
+	Record     OnError        `yaml:"record"`
+	DeadLetter DeadLetterSink `yaml:"dead_letter"`
+}
+
+// DeadLetterSink is where rows go that can't be published as they should.
+type DeadLetterSink struct {
+	// Topic is empty for the default; use Connector.DeadLetterTopic.
+	Topic string `yaml:"topic"`
+}
+
+// DeadLetterTopic is the topic of the connector's dead letters.
+func (c *Connector) DeadLetterTopic() string {
+	return cmp.Or(c.Errors.DeadLetter.Topic, c.Name+".dead-letter")
+}
+
+// PositionTopic is the topic of the connector's position in Kafka.
+func (c *Connector) PositionTopic() string {
+	return c.transactionalID() + ".position"
 }
 
 // Retry is the back-off between two terms of a connector. MaxAttempts -1 is

@@ -154,6 +154,15 @@ func runtimeFields() []field {
 		{path: "connectors[].heartbeat.topic_prefix", def: "__debezium-heartbeat", replaces: "topic.heartbeat.prefix",
 			doc: "The heartbeat topic is this, a dot and topic_prefix."},
 
+		{path: "connectors[].errors", doc: "What becomes of rows that can't be published. Whatever is chosen is logged, counted (binlog_outbox_rows_set_aside_total) and listed in the status."},
+		{path: "connectors[].errors.row", def: string(OnErrorStop), replaces: "errors.tolerance", words: words(OnErrorStop, OnErrorDeadLetter, OnErrorSkip),
+			doc: "A row that can't be routed or serialised: stop fails the connector until somebody decides about that row (set-aside), or changes the configuration; dead_letter sends it to errors.dead_letter.topic and goes on; skip goes on without it."},
+		{path: "connectors[].errors.record", def: string(OnErrorStop), replaces: "errors.tolerance", words: words(OnErrorStop, OnErrorDeadLetter, OnErrorSkip),
+			doc: "Likewise for a record that Kafka refuses for good: too large, an invalid topic name, a partition that isn't there. What may pass, such as a missing right or topic, is waited for."},
+		{path: "connectors[].errors.dead_letter", doc: "Where dead letters go: key, value and headers as routed, or else the row's key and payload columns as they are, with __binlog_outbox.error.* headers that say what was wrong with which row. They are in order with the other records, and in the same Kafka transaction."},
+		{path: "connectors[].errors.dead_letter.topic", example: "orders-outbox.dead-letter",
+			doc: "Topic of the dead letters, made as kafka.create_topics says. Default: the connector's name and \".dead-letter\". A dead letter that is too large goes there without value and headers."},
+
 		{path: "connectors[].retry", doc: "Waiting between attempts after an error."},
 		{path: "connectors[].retry.max_attempts", def: "-1", replaces: "errors.max.retries",
 			doc: "Attempts in a row that may fail before the connector does; -1 is without end."},

@@ -165,14 +165,8 @@ func (b *builder) node() {
 	b.cluster(&c.Cluster)
 	if c.Admin.Listen != "" {
 		b.address("admin.listen", c.Admin.Listen)
-		if c.Admin.WebConfig != "" {
-			b.readable("admin.web_config", c.Admin.WebConfig)
-		}
-		b.require(c.Admin.AllowRemote || c.Admin.WebConfig != "" || loopback(c.Admin.Listen), "admin.listen",
-			"%q can be reached from other hosts, and the interface has no passwords; listen on 127.0.0.1, name a file with users in admin.web_config, or set admin.allow_remote if the network protects it", c.Admin.Listen)
-	}
-	for user, role := range c.Admin.Roles {
-		b.word("admin.roles."+user, role, []string{"view", "operate", "admin"})
+		b.require(c.Admin.AllowRemote || loopback(c.Admin.Listen), "admin.listen",
+			"%q can be reached from other hosts, and the interface has no passwords; listen on 127.0.0.1, or set admin.allow_remote if the network protects it", c.Admin.Listen)
 	}
 	for component, level := range c.Log.Levels {
 		b.word("log.levels."+component, level, b.table["log.level"].words)
@@ -244,7 +238,7 @@ func (b *builder) topicWord(path, value string) {
 func (b *builder) connector(path string, c *Connector) {
 	b.topicWord(join(path, "name"), c.Name)
 	b.topicWord(join(path, "topic_prefix"), c.TopicPrefix)
-	position := c.transactionalID() + ".position"
+	position := c.PositionTopic()
 	b.require(len(position) <= 249, join(path, "name"), "is too long; %s would be the name of the position topic", position)
 }
 
@@ -390,6 +384,10 @@ func (b *builder) runtime(path string, c *Connector) {
 	}
 	b.require(c.Heartbeat.Interval >= 0, path+".heartbeat.interval", "%s must not be negative", c.Heartbeat.Interval)
 	b.topicWord(path+".heartbeat.topic_prefix", c.Heartbeat.TopicPrefix)
+	letters := path + ".errors.dead_letter.topic"
+	b.topicWord(letters, c.Errors.DeadLetter.Topic)
+	b.require(len(c.Errors.DeadLetter.Topic) <= 249, letters, "is too long for a topic's name")
+	b.require(c.DeadLetterTopic() != c.PositionTopic(), letters, "%s is the topic of the connector's position", c.DeadLetterTopic())
 	b.require(c.Retry.MaxAttempts >= -1, path+".retry.max_attempts", "%d must be -1 (without end) or more", c.Retry.MaxAttempts)
 	b.positive(path+".retry.initial", c.Retry.Initial)
 	b.require(c.Retry.Max >= c.Retry.Initial, path+".retry.max", "%s is below initial, %s", c.Retry.Max, c.Retry.Initial)

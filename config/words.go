@@ -54,6 +54,16 @@ const (
 	StartNever Start = "never"
 )
 
+// OnError says what becomes of a row that can't be published.
+type OnError string
+
+// The words of OnError.
+const (
+	OnErrorStop       OnError = "stop"
+	OnErrorDeadLetter OnError = "dead_letter"
+	OnErrorSkip       OnError = "skip"
+)
+
 // OnUndecodable says what is done with an event that can't be read.
 type OnUndecodable string
 

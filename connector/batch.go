@@ -32,6 +32,11 @@ type batch struct {
 	// begun is that transaction's mark.
 	partial *position.Partial
 	begun   position.Mark
+	// rows are the numbers of the records' rows in their transactions. asides are the
+	// rows that are set aside, in order; letters is the size of the dead letters.
+	rows    []uint64
+	asides  []aside
+	letters int
 }
 
 func (b *batch) empty() bool { return len(b.Records) == 0 && len(b.Marks) == 0 && b.partial == nil }
@@ -39,7 +44,10 @@ func (b *batch) empty() bool { return len(b.Records) == 0 && len(b.Marks) == 0 &
 func (b *batch) reset() {
 	clear(b.Records)
 	b.memory.Reset()
-	*b = batch{Batch: kafka.Batch{Records: b.Records[:0], Marks: b.Marks[:0]}, memory: b.memory}
+	clear(b.asides)
+	*b = batch{
+		Batch: kafka.Batch{Records: b.Records[:0], Marks: b.Marks[:0]}, memory: b.memory, rows: b.rows[:0], asides: b.asides[:0],
+	}
 }
 
 // pipe carries batches from the goroutine that reads and encodes to the one that
@@ -54,6 +62,7 @@ type pipe struct {
 	alone position.Mark
 	// sequence is nil unless records get headers with it.
 	sequence *sequence
+	setter   *setter // nil sets nothing aside
 
 	mu      sync.Mutex
 	filling *batch
@@ -107,14 +116,14 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 	}
 	defer p.mu.Unlock()
 	b := p.filling
-	records := len(b.Records)
+	records, asides := len(b.Records), len(b.asides)
 	for i := range tx.Rows {
 		if tx.FirstRow+uint64(i) < skip {
 			continue
 		}
 		if err := b.encode(p, tx, i); err != nil {
 			clear(b.Records[records:])
-			b.Records = b.Records[:records]
+			b.Records, b.rows, b.asides = b.Records[:records], b.rows[:records], b.asides[:asides]
 			return err
 		}
 	}
@@ -124,7 +133,7 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 	switch rows := tx.FirstRow + uint64(len(tx.Rows)); {
 	case tx.Final:
 		b.partial = nil
-		b.mark(tx, len(b.Records) > records)
+		b.mark(tx, len(b.Records) > records || len(b.asides) > asides)
 	case rows > skip:
 		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: rows, Committed: tx.Mark.Committed}
 		b.begun = tx.Mark
@@ -137,16 +146,30 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 }
 
 func (b *batch) encode(p *pipe, tx *canal.Transaction, i int) error {
+	n := tx.FirstRow + uint64(i)
 	rec, ok, err := p.enc.Encode(b.memory, &tx.Rows[i])
-	if err != nil {
-		return &RowError{Mark: tx.Mark, Row: tx.FirstRow + uint64(i), Err: err}
+	switch {
+	case err != nil:
+		rec, err = kafka.Record{}, &RowError{Mark: tx.Mark, Row: n, Err: err}
+	case !ok:
+		return nil
 	}
-	if ok {
-		rec.Mark = len(b.Marks)
-		p.sequence.add(&rec, tx.Mark.GTID, tx.FirstRow+uint64(i))
-		b.Records = append(b.Records, rec)
+	a, err := p.setter.look(tx.Mark.Row(n), &rec, err)
+	switch {
+	case err != nil:
+		return err
+	case a != nil:
+		return b.setAside(p, a, tx, i, rec)
 	}
+	b.append(p, tx, i, rec)
 	return nil
+}
+
+func (b *batch) append(p *pipe, tx *canal.Transaction, i int, rec kafka.Record) {
+	n := tx.FirstRow + uint64(i)
+	rec.Mark = len(b.Marks)
+	p.sequence.add(&rec, tx.Mark.GTID, n)
+	b.Records, b.rows = append(b.Records, rec), append(b.rows, n)
 }
 
 // mark notes the end of a transaction. Marks without records join the one before
@@ -154,7 +177,8 @@ func (b *batch) encode(p *pipe, tx *canal.Transaction, i int) error {
 func (b *batch) mark(tx *canal.Transaction, hasRecords bool) {
 	if n := len(b.Marks); n > 0 && !hasRecords {
 		last := n - 1
-		if (len(b.Records) == 0 || b.Records[len(b.Records)-1].Mark < last) && b.Marks[last].Join(tx.Mark) {
+		if (len(b.Records) == 0 || b.Records[len(b.Records)-1].Mark < last) &&
+			(len(b.asides) == 0 || b.asides[len(b.asides)-1].mark < last) && b.Marks[last].Join(tx.Mark) {
 			return
 		}
 	}
@@ -167,7 +191,8 @@ func (p *pipe) isAlone(tx *canal.Transaction) bool {
 }
 
 func (p *pipe) full() bool {
-	return len(p.filling.Records) >= p.limits.Rows || p.filling.memory.Size() >= p.limits.Bytes
+	b := p.filling
+	return len(b.Records) >= p.limits.Rows || len(b.asides) >= p.limits.Rows || b.memory.Size()+b.letters >= p.limits.Bytes
 }
 
 // take returns the batch that was filled and starts the other. It blocks until

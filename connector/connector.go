@@ -30,6 +30,8 @@ type Config struct {
 	// SurveyEvery is how often the source is asked how far it has come, where Sources
 	// is a Surveyor.
 	SurveyEvery time.Duration
+	// Errors says what becomes of rows that can't be published.
+	Errors Errors
 	// SequenceHeaders adds to every record where it stands in its transaction and in
 	// the life of the connector; see HeaderSeq.
 	SequenceHeaders bool
@@ -65,6 +67,11 @@ type Connector struct {
 	// alone is the transaction that the next term publishes by itself. Only Run
 	// and what it calls use it.
 	alone position.Mark
+	// decided is what the last term knew of decisions about single rows, refusedLetter
+	// the size in bytes of the smallest dead letter that its topic has refused. Only
+	// Run and what it calls use them.
+	decided       map[position.Row]SetAside
+	refusedLetter int
 
 	mu     sync.Mutex
 	status Status
@@ -107,7 +114,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	for stop.Err() == nil && lease.Err() == nil {
 		if want := c.positions.RunState(); want != Running {
 			c.setState(State(want), nil)
-			c.waitWhile(open, want, 0)
+			c.waitWhile(open, want, 0, nil)
 			pause.Reset()
 			attempts = 0
 			continue
@@ -128,20 +135,23 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 		if c.Status().Terms > streamed {
 			attempts = 0
 		}
-		var refused *RecordError
-		if errors.As(err, &refused) && refused.Index > 0 && c.alone != refused.Mark {
+		var past bool
+		if past, err = c.passes(open, err); past {
+			continue
+		}
+		if mark, holds := holdsBack(err); holds && c.alone != mark {
 			// What stands before it in the batch is in order: let it go first, at once
 			// if waiting will not help.
-			c.alone = refused.Mark
+			c.alone = mark
 			if !retryable(err) {
-				c.log.Warn("a record is refused; publishing what comes before it", "code", code(err), "gtid", refused.Mark.GTID.String())
+				c.log.Warn("a record is refused; publishing what comes before it", "code", code(err), "gtid", mark.GTID.String())
 				continue
 			}
 		}
 		attempts++
 		if !retryable(err) || c.cfg.MaxAttempts >= 0 && attempts > c.cfg.MaxAttempts {
 			c.fail(err)
-			c.waitWhile(open, Running, 0)
+			c.waitWhile(open, Running, 0, func() bool { return c.newlyDecided(err) })
 			pause.Reset()
 			attempts = 0
 			continue
@@ -151,7 +161,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 		}
 		d := pause.NextBackOff()
 		c.retrying(err, d)
-		c.waitWhile(open, Running, d)
+		c.waitWhile(open, Running, d, nil)
 	}
 }
 
@@ -203,8 +213,9 @@ func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64, firs
 var errDrain = errors.New("what had been read could not be published in time")
 
 // waitWhile returns when the wanted state is no longer the given one, a restart
-// was asked for, ctx ended, or after d if that is not zero.
-func (c *Connector) waitWhile(ctx context.Context, state RunState, d time.Duration) {
+// was asked for, ctx ended, after d if that is not zero, or when something in the
+// store has changed and helped reports true.
+func (c *Connector) waitWhile(ctx context.Context, state RunState, d time.Duration, helped func() bool) {
 	var after <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -213,7 +224,7 @@ func (c *Connector) waitWhile(ctx context.Context, state RunState, d time.Durati
 	}
 	for {
 		changed := c.positions.Changed()
-		if c.positions.RunState() != state {
+		if c.positions.RunState() != state || helped != nil && helped() {
 			return
 		}
 		select {

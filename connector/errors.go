@@ -75,41 +75,75 @@ func (e *RowError) Unwrap() error { return e.Err }
 // Retryable is false: the same row gives the same error.
 func (e *RowError) Retryable() bool { return false }
 
-// RecordError is returned when Kafka refuses a record for good. Index is the number
-// of its transaction in the batch.
+// RecordError is returned when Kafka refuses a record, or its topic. Index is the
+// number of its transaction in the batch.
 type RecordError struct {
 	Mark  position.Mark
 	Index int
-	Err   error
+	// Row is the number of the outbox row in its transaction, from 0, if RowKnown.
+	Row      uint64
+	RowKnown bool
+	// Poison says that the record is refused for good and for what it is itself.
+	Poison bool
+	Err    error
 }
 
 func (e *RecordError) Error() string {
+	if e.RowKnown {
+		return fmt.Sprintf("publishing outbox row %d of %s: %v", e.Row+1, place(e.Mark), e.Err)
+	}
 	return fmt.Sprintf("publishing a row of %s: %v", place(e.Mark), e.Err)
 }
 
 func (e *RecordError) Unwrap() error { return e.Err }
 
-// blame names the transaction that a sink's error is about, if it says so.
+// blame names the transaction that a sink's error is about, and the row, if it says
+// so.
 func blame(err error, b *batch) error {
 	var sent *kafka.Error
 	if !errors.As(err, &sent) || sent.Mark < 0 {
 		return err
 	}
-	if sent.Mark < len(b.Marks) {
-		return &RecordError{Mark: b.Marks[sent.Mark], Index: sent.Mark, Err: err}
-	}
-	if b.partial == nil {
+	e := &RecordError{Index: sent.Mark, Err: err}
+	switch {
+	case sent.Mark < len(b.Marks):
+		e.Mark = b.Marks[sent.Mark]
+	case b.partial != nil:
+		e.Mark = b.begun
+	default:
 		return err
 	}
-	return &RecordError{Mark: b.begun, Index: sent.Mark, Err: err}
+	if i := sent.Record; i >= 0 && i < len(b.Records) && b.Records[i].Mark == sent.Mark {
+		e.Row, e.RowKnown, e.Poison = b.rows[i], true, sent.Poison
+		if a := b.letterAt(i); a != nil && sent.Poison {
+			return &DeadLetterError{Row: a.row, Cause: a.cause, Topic: b.Records[i].Topic, Size: a.size, Bare: a.bare, Mark: e.Mark, Index: e.Index, Err: err}
+		}
+	}
+	return e
+}
+
+// holdsBack returns the transaction whose record Kafka refuses, if the batch has
+// others before it.
+func holdsBack(err error) (mark position.Mark, holds bool) {
+	var sent *RecordError
+	var letter *DeadLetterError
+	switch {
+	case errors.As(err, &letter):
+		return letter.Mark, letter.Index > 0
+	case errors.As(err, &sent):
+		return sent.Mark, sent.Index > 0
+	}
+	return mark, false
 }
 
 // place says where a transaction is, for people.
-func place(m position.Mark) string {
-	if !m.GTID.IsZero() {
-		return m.GTID.String()
+func place(m position.Mark) string { return transactionOf(m.Row(0)) }
+
+func transactionOf(r position.Row) string {
+	if r.GTID.IsZero() {
+		return "the transaction that ends at " + r.Place()
 	}
-	return fmt.Sprintf("the transaction that ends at %s:%d", m.File, m.Pos)
+	return r.Place()
 }
 
 // PositionError is returned when the position in Kafka does not cover the

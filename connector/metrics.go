@@ -15,6 +15,7 @@ type metrics struct {
 	lastSave      prometheus.Gauge
 	termsEnded    *prometheus.CounterVec
 	takeover      *prometheus.HistogramVec
+	rowsSetAside  *prometheus.CounterVec
 }
 
 func histogram(name, help string, buckets []float64) prometheus.Histogram {
@@ -40,6 +41,9 @@ func newMetrics(reg prometheus.Registerer, c *Connector) *metrics {
 			Name: "binlog_outbox_terms_ended_total", Help: "Terms that ended with an error, by its code.",
 		}, []string{"code"}),
 	}
+	m.rowsSetAside = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "binlog_outbox_rows_set_aside_total", Help: "Rows that could not be published and were set aside, by the code of the error and by what was done (dead_letter or skip).",
+	}, []string{"cause", "action"})
 	m.takeover = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "binlog_outbox_takeover_seconds", Help: "Time of each phase from the start of a term until it streams.",
 		Buckets: fine, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
@@ -48,7 +52,7 @@ func newMetrics(reg prometheus.Registerer, c *Connector) *metrics {
 		m.saves.WithLabelValues(outcome)
 	}
 	if reg != nil {
-		reg.MustRegister(m.latency, m.commitSeconds, m.saves, m.saveSeconds, m.lastSave, m.termsEnded, m.takeover, &collector{status: c.Status, limits: c.cfg.Limits})
+		reg.MustRegister(m.latency, m.commitSeconds, m.saves, m.saveSeconds, m.lastSave, m.termsEnded, m.takeover, m.rowsSetAside, &collector{status: c.Status, limits: c.cfg.Limits})
 	}
 	return m
 }

@@ -50,6 +50,9 @@ type Sinks interface {
 	NewSink(term uint64) (Sink, error)
 	// KeepsPosition reports whether the sinks store the position with the records.
 	KeepsPosition() bool
+	// Check returns why rec can never be published, whatever its topic is like; nil
+	// when only the sink can tell. It asks nobody.
+	Check(rec *kafka.Record) error
 	// IdleCommit is how long marks without records may wait until they are
 	// committed by themselves.
 	IdleCommit() time.Duration
@@ -62,6 +65,10 @@ type Encoder interface {
 	// Encode returns the record of row, which lives in mem until its Reset; ok is
 	// false when the row is dropped by a rule that the encoder counts.
 	Encode(mem Memory, row *schema.Row) (rec kafka.Record, ok bool, err error)
+	// Salvage returns what can be read of a row that Encode refuses: its key and its
+	// payload as they stand in the row, nil where they can't be read. They are valid
+	// as long as the row is.
+	Salvage(row *schema.Row) (key, value []byte)
 }
 
 // Memory holds the bytes of many records, for one goroutine at a time.
@@ -85,6 +92,11 @@ type Positions interface {
 	// returned. An error that wraps ErrSuperseded ends the term; a non-retryable
 	// one fails the connector; after any other, the next save may succeed.
 	SavePosition(ctx context.Context, pos position.Position) error
+	// SetAsides returns what is decided about single rows, at least about those that
+	// the stored position does not cover.
+	SetAsides() ([]SetAside, error)
+	// SetAside stores a decision, in the place of an earlier one about the same row.
+	SetAside(ctx context.Context, d SetAside) error
 	// RunState is what an operator wants of the connector.
 	RunState() RunState
 	// Changed is closed when the stored state has changed since this call.

@@ -10,11 +10,12 @@ import (
 
 // The headers by which a consumer can drop a repetition. A record that comes again
 // after a crash has the same seq; per partition, what is not above the highest seq
-// seen is a repetition.
+// seen is a repetition. A row that is set aside has its seq as any other: its dead
+// letter carries it, and one that is skipped leaves a gap.
 const (
 	HeaderGTID    = "__binlog_outbox.gtid"    // of the transaction; empty without GTIDs
 	HeaderOrdinal = "__binlog_outbox.ordinal" // of the row among the transaction's outbox rows, from 1
-	HeaderSeq     = "__binlog_outbox.seq"     // of the record in the connector's life, from 1 without gaps
+	HeaderSeq     = "__binlog_outbox.seq"     // of the row in the connector's life, from 1
 	HeaderTerm    = "__binlog_outbox.term"    // of the leader that sent it
 )
 
@@ -29,6 +30,13 @@ type sequence struct {
 
 func newSequence(from position.Position, term uint64) *sequence {
 	return &sequence{seq: from.Seq, term: strconv.AppendUint(nil, term, 10)}
+}
+
+// skip counts a row that has no record.
+func (s *sequence) skip() {
+	if s != nil {
+		s.seq++
+	}
 }
 
 // add appends the headers to rec, whose own stay as they are.

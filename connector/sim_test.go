@@ -42,6 +42,7 @@ type world struct {
 	saves  int
 	// attempts is Config.MaxAttempts when it is above 0.
 	attempts int
+	bad      badRows
 	opens    int   // times the source was opened
 	unclosed int   // sources that are open
 	away     error // what opening the source answers while it is set
@@ -146,7 +147,8 @@ func (w *world) Start(context.Context) (position.Position, error) {
 		return position.Position{}, errSim
 	}
 	if w.files {
-		return position.Position{Flavor: position.MySQL, File: "b.000001", Pos: 4}, nil
+		server := new(simSource).Status().Server
+		return position.Position{Flavor: position.MySQL, Server: server.Name(), File: "b.000001", Pos: 4}, nil
 	}
 	return position.Position{Flavor: position.MySQL, Set: position.NewSet(position.MySQL)}, nil
 }
@@ -209,7 +211,7 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	for i, r := range b.Records {
-		if s.w.large == 0 || binary.BigEndian.Uint64(r.Key) != s.w.large {
+		if !s.w.refuses(r) {
 			continue
 		}
 		s.dead = true
@@ -223,9 +225,9 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 			}
 		}
 		if s.w.waits {
-			return done, &kafka.Error{Code: kafka.TopicMissing, Mark: r.Mark, Retry: true}
+			return done, &kafka.Error{Code: kafka.TopicMissing, Mark: r.Mark, Record: i, Retry: true}
 		}
-		return done, &kafka.Error{Code: "record_too_large", Mark: r.Mark}
+		return done, &kafka.Error{Code: kafka.RecordTooLarge, Mark: r.Mark, Record: i, Poison: true}
 	}
 	acked := len(b.Records)
 	if broken {
@@ -260,6 +262,9 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 func (w *world) note(r kafka.Record) {
 	id := binary.BigEndian.Uint64(r.Key)
 	w.log = append(w.log, id)
+	if w.bad.noted(id, r) {
+		return
+	}
 	for _, h := range r.Headers {
 		if h.Key == HeaderSeq && string(h.Value) != strconv.FormatUint(id, 10) {
 			w.wrongSeq = append(w.wrongSeq, fmt.Sprintf("%s on row %d", h.Value, id))
@@ -290,13 +295,13 @@ func (w *world) Encode(mem Memory, row *schema.Row) (kafka.Record, bool, error) 
 	w.mu.Lock()
 	refuse := w.refuse
 	w.mu.Unlock()
-	if row.After[0] == refuse {
+	if row.After[0] == refuse || w.bad.row[row.After[0].(uint64)] {
 		return kafka.Record{}, false, errors.New("no such topic")
 	}
 	key := binary.BigEndian.AppendUint64(nil, row.After[0].(uint64))
 	m := mem.(*simMemory)
 	m.held = append(m.held, key)
-	return kafka.Record{Topic: "t", Partition: -1, Key: key}, true, nil
+	return kafka.Record{Topic: "t", Partition: -1, Key: key, Value: key}, true, nil
 }
 
 func (w *world) Begin(uint64) (position.Position, bool) { return w.Position() }
@@ -358,6 +363,7 @@ func (w *world) connector() *Connector {
 	cfg := DefaultConfig()
 	cfg.Name = "sim"
 	cfg.SequenceHeaders = true
+	cfg.Errors = w.bad.policy
 	cfg.Limits = Limits{Rows: 7, Bytes: 1 << 20}
 	if w.attempts > 0 {
 		cfg.MaxAttempts = w.attempts

@@ -27,7 +27,11 @@ type LastError struct {
 	Code    string
 	Message string
 	GTID    position.GTID
-	At      time.Time
+	// Row is the number of the outbox row in its transaction, from 1; 0 when no single
+	// row is to blame. Place is the transaction as position.Row writes it then.
+	Row   uint64
+	Place string
+	At    time.Time
 	// Retrying is the time of the next attempt; zero when an operator must act.
 	Retrying time.Time
 }
@@ -56,6 +60,10 @@ type Status struct {
 	// Published and Terms count since the process started.
 	Published uint64
 	Terms     uint64
+	// SetAside counts the rows that were set aside since the process started;
+	// LastSetAside are the last of them, in their order.
+	SetAside     uint64
+	LastSetAside []SetAsideRow
 	// Takeover are the phases of the term that streams, or streamed last.
 	Takeover []Phase
 	// Lag is the age of the oldest transaction that the source has committed and that
@@ -139,12 +147,12 @@ func (c *Connector) retrying(err error, pause time.Duration) {
 
 func (c *Connector) lastError(err error, next time.Time) *LastError {
 	e := &LastError{Code: code(err), Message: err.Error(), At: time.Now(), Retrying: next}
-	var row *RowError
 	var sent *RecordError
 	var read *canal.Error
+	row, known := rowOf(err)
 	switch {
-	case errors.As(err, &row):
-		e.GTID = row.Mark.GTID
+	case known:
+		e.GTID, e.Row, e.Place = row.GTID, row.N+1, row.Place()
 	case errors.As(err, &sent):
 		e.GTID = sent.Mark.GTID
 	case errors.As(err, &read):
@@ -177,12 +185,14 @@ func (t *term) streaming(source Source, from position.Position, phases []Phase) 
 }
 
 func (t *term) streamEnded() {
+	t.flushAsides()
 	t.mu.Lock()
 	t.stream = nil
 	t.mu.Unlock()
 }
 
-// published notes that the records of the batch's first done marks are durable.
+// published notes that the records of the batch's first done marks are durable;
+// len(b.Marks)+1 are all, with those of a transaction whose end is still to come.
 func (t *term) published(b *batch, done int, started time.Time) {
 	t.metrics.commitSeconds.Observe(time.Since(started).Seconds())
 	now := time.Now()
@@ -190,7 +200,7 @@ func (t *term) published(b *batch, done int, started time.Time) {
 	seen := -1
 	for i := range b.Records {
 		m := b.Records[i].Mark
-		if m >= done && done < len(b.Marks) {
+		if m >= done {
 			break
 		}
 		records++
@@ -200,6 +210,7 @@ func (t *term) published(b *batch, done int, started time.Time) {
 			seen = m
 		}
 	}
+	records -= t.noteAsides(b, done)
 	t.mu.Lock()
 	t.status.Published += records
 	t.mu.Unlock()

@@ -32,6 +32,8 @@ type term struct {
 	// publishing goroutine; where it is for certain is the saver's. Each has its
 	// own set, so that neither is cloned for a batch.
 	next position.Position
+
+	asideLog asideLog
 }
 
 // run does one term. It returns nil when stop ended and all that had been read
@@ -74,8 +76,13 @@ func (t *term) run(stop, lease context.Context) (err error) {
 	}()
 	status := source.Status()
 	from = onServer(from, status.Server.Name())
+	setter, err := t.newSetter()
+	if err != nil {
+		return err
+	}
 	t.streaming(source, from, append(phases, Phase{"source", time.Since(began)}))
 	defer t.streamEnded()
+	t.pipe.setter = setter
 
 	t.next = from.Clone()
 	g, ctx := errgroup.WithContext(lease)
@@ -251,7 +258,7 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 	for _, m := range b.Marks {
 		t.next.Advance(m)
 	}
-	t.next.Seq += uint64(len(b.Records))
+	t.next.Seq += b.counted(len(b.Marks) + 1)
 	if b.partial != nil {
 		t.next.Partial = b.partial
 	}
@@ -267,21 +274,21 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 	if done == 0 && err != nil {
 		return err
 	}
-	records := len(b.Records)
-	for err != nil && records > 0 && b.Records[records-1].Mark >= done {
-		records--
+	durable := done
+	if err == nil {
+		durable++ // the part of a transaction too
 	}
 	t.saver.advance(func(p *position.Position) {
 		for _, m := range b.Marks[:done] {
 			p.Advance(m)
 		}
-		p.Seq += uint64(records)
+		p.Seq += b.counted(durable)
 		p.InKafka = t.sinks.KeepsPosition()
 		if err == nil && b.partial != nil {
 			p.Partial = b.partial
 		}
 	})
-	t.published(b, done, started)
+	t.published(b, durable, started)
 	return err
 }
 

@@ -219,7 +219,7 @@ func connectRules() []rule {
 			}
 			c.take(l, "kafka.delivery", string(config.ExactlyOnce), "")
 		}},
-		only("errors.tolerance", "all would lose in silence what the router refuses; leave it out", "none"),
+		{key: "errors.tolerance", apply: tolerance},
 		{key: "errors.max.retries", apply: func(c *connector, l located) {
 			if !number.MatchString(strings.TrimSpace(l.value)) && c.literal(l) {
 				c.refuse(l, fmt.Sprintf("%q is not a number", l.value))
@@ -258,10 +258,41 @@ func connectRules() []rule {
 		ignored("batches hold what has arrived while the one before was committed, within limits.*", "max.batch.size", "max.queue.size", "poll.interval.ms", "queue.provider.type"),
 		ignored("a batch of whole transactions is committed as soon as there is one", "transaction.boundary", "transaction.boundary.interval.ms"),
 		ignored("positions have a place of their own", "offsets.storage.topic", "offset.flush.interval.ms", "offset.flush.timeout.ms"),
-		ignored("errors are logged with their reason, and retried as retry.* says", "errors.retry.timeout", "errors.retry.delay.max.ms", "errors.retry.delay.initial.ms", "errors.log.enable", "errors.log.include.messages"),
+		ignored("errors are logged with their reason, and retried as retry.* says", "errors.retry.timeout", "errors.retry.delay.max.ms", "errors.retry.delay.initial.ms"),
+		ignored("every row that is set aside is logged, up to a limit, and counted", "errors.log.enable"),
+		ignored("payloads are never logged; a dead letter (errors.row, errors.record) has them", "errors.log.include.messages"),
 		ignored("metrics have their own labels", "custom.metric.tags", "statistics.metrics.enabled", "advanced.metrics.enable"),
 		ignored("there is nothing of it here", "config.action.reload", "custom.sanitize.pattern", "custom.retriable.exception"),
 	)
+}
+
+// tolerance is what Connect does with records of a source that fail. With all it
+// drops what a transform or a converter refuses; and what the producer can't send,
+// whatever the reason, unless that fails the transaction of exactly-once support.
+func tolerance(c *connector, l located) {
+	switch {
+	case l.value == "" || l.word() == "none":
+		c.same(l, "so it is here")
+		return
+	case !c.literal(l):
+		return
+	case l.word() != "all":
+		c.refuse(l, (&wordError{l.value, []string{"none", "all"}}).Error())
+		return
+	}
+	support, _ := c.worker.get("exactly.once.source.support")
+	required, _ := c.get("exactly.once.support")
+	text := "and errors.record, for what Kafka refuses for good; what may pass is waited for, where Connect drops it. dead_letter in their place keeps the rows"
+	if support.word() == "enabled" || required.word() == "required" {
+		text = "errors.record stays stop, since with exactly-once support a failed send fails Connect's task. dead_letter in its place keeps the rows"
+	} else if !c.own["errors.record"] {
+		c.set(l, "errors.record", string(config.OnErrorSkip))
+	}
+	if c.own["errors.row"] {
+		c.harmless(l, ownPrefix+"errors.row is given")
+		return
+	}
+	c.take(l, "errors.row", string(config.OnErrorSkip), text)
 }
 
 // retryWait is one fixed wait in Debezium; ours grows up to it.
@@ -306,7 +337,8 @@ func legacyRules() []rule {
 
 func prefixRules() []rule {
 	return slices.Concat(
-		ignored("is for a sink connector or another client", "consumer.override.*", "admin.override.*", "errors.deadletterqueue.*", "schema.include.list", "schema.exclude.list"),
+		ignored("is for sink connectors only, in Connect too; a source's dead letters are errors.row, errors.record and errors.dead_letter.topic", "errors.deadletterqueue.*"),
+		ignored("is for a sink connector or another client", "consumer.override.*", "admin.override.*", "schema.include.list", "schema.exclude.list"),
 		ignored("signals come from signal.data.collection alone", "signal.*"),
 		ignored("what they tell stands in the log and in the metrics", "notification.*"),
 		ignored("OpenLineage is not available", "openlineage.*"),

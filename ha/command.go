@@ -16,8 +16,9 @@ import (
 // know it must stop, not pass over it. A command is written with the oldest
 // version that has all of it, so that nodes can be upgraded one after the other.
 //
-// Version 2 has restarts, and positions that know whether Kafka has them and which
-// choice of an operator they come from.
+// Version 2 has restarts, positions that know whether Kafka has them and which
+// choice of an operator they come from, and decisions about single rows, of which
+// those that are over are dropped.
 const commandVersion = 2
 
 type op string
@@ -57,7 +58,7 @@ type command struct {
 
 // needs is the oldest version that has all of the command.
 func (c *command) needs() int {
-	if c.Op == opRestart || c.Op == opSetPosition || c.Position != nil && (c.Position.Choice != 0 || c.Position.InKafka) {
+	if c.Decision != nil && c.Decision.Kind == KindSetAside || c.Op == opRestart || c.Op == opSetPosition || c.Position != nil && (c.Position.Choice != 0 || c.Position.InKafka) {
 		return 2
 	}
 	return 1

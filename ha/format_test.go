@@ -48,6 +48,7 @@ func laterCommands() []command {
 		{Op: opRestart, Connector: "orders", Reason: "kick", By: "ann"},
 		{Op: opSetPosition, Connector: "maria", Position: &position.Position{}, Reason: "start over", By: "ann"},
 		{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 3, ID: "r5", Epoch: 2}, Position: chosen(at(3), 1772600767000008)},
+		{Op: opDecision, Connector: "orders", Decision: &Decision{Kind: KindSetAside, Version: 1, Key: testSID + ":9#2", Data: json.RawMessage(`{"action":"skip"}`), Reason: "no such topic", By: "ann", At: when}, By: "ann", Reason: "no such topic"},
 	})
 }
 

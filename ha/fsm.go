@@ -124,6 +124,9 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 			return err
 		}
 		detail = strings.TrimSpace(c.Decision.Kind + " " + c.Decision.Key)
+		if c.Decision.Kind == KindSetAside {
+			detail += " " + string(c.Decision.Data)
+		}
 	}
 	st.Revision++
 	f.img.Connectors[c.Connector] = st
@@ -221,11 +224,36 @@ func appendDecision(st *State, c *command) error {
 	if d.Key != "" {
 		kept = slices.DeleteFunc(kept, func(o Decision) bool { return o.Kind == d.Kind && o.Key == d.Key })
 	}
+	if c.Decision.Kind == KindSetAside {
+		kept = dropOver(kept, st.Position)
+	}
 	if len(kept) >= maxDecisions {
 		return reject(c, *st, ReasonFull, fmt.Sprintf("there are %d decisions already", len(kept)))
 	}
 	st.Decisions = append(kept, d)
 	return nil
+}
+
+// dropOver drops the decisions about rows that pos covers, when there are many about
+// rows. They have no effect any more, unless the position is set back by hand; the
+// audit list tells of them.
+func dropOver(ds []Decision, pos position.Position) []Decision {
+	n := 0
+	for _, d := range ds {
+		if d.Kind == KindSetAside {
+			n++
+		}
+	}
+	if n < maxSetAside {
+		return ds
+	}
+	return slices.DeleteFunc(ds, func(d Decision) bool {
+		if d.Kind != KindSetAside {
+			return false
+		}
+		row, err := position.ParseRow(d.Key)
+		return err == nil && pos.CoversRow(row)
+	})
 }
 
 func (f *fsm) audit(index uint64, c *command, detail string) {

@@ -44,9 +44,14 @@ type Run struct {
 	Epoch uint64 `json:"epoch,omitempty"`
 }
 
+// KindSetAside is the kind of decisions about a single row, whose Key is the text of
+// a position.Row. It is the one kind that the store looks into: a decision about a
+// row that the stored position covers is over, and may be dropped.
+const KindSetAside = "set_aside"
+
 // Decision is what an operator or a policy has decided about a connector's data:
-// a quarantined row, an accepted phantom, a skipped transaction. The store keeps
-// it as it is and knows nothing of its meaning.
+// a row that is set aside, an accepted phantom. The store keeps it as it is and,
+// but for KindSetAside, knows nothing of its meaning.
 type Decision struct {
 	// Kind names what Data is, Version the version of its form.
 	Kind    string `json:"kind"`
@@ -120,6 +125,9 @@ const (
 	// maxDecisions is how many decisions a connector may have. More are refused,
 	// since a decision must not be forgotten silently.
 	maxDecisions = 10_000
+	// maxSetAside is how many decisions about single rows a connector may have before
+	// those that are over are dropped.
+	maxSetAside = 1000
 	// maxRetired is how many superseded runs of one term are remembered.
 	maxRetired = 64
 	// maxCommand is the largest encoded command, in bytes.

@@ -24,6 +24,7 @@ func TestRealBroker(t *testing.T) {
 	t.Run("records and position", b.recordsAndPosition)
 	t.Run("take-over of an open transaction", b.takeOver)
 	t.Run("large records and topic limits", b.limits)
+	t.Run("invalid records", b.invalid)
 	t.Run("probe", b.probe)
 	t.Run("kill -9 under load", b.killed)
 }

@@ -78,6 +78,11 @@ type Error struct {
 	// Mark is the index in Batch.Marks of the transaction whose record is to
 	// blame; -1 when no single record is.
 	Mark int
+	// Record is the index in Batch.Records of that record; -1 when it is not known.
+	Record int
+	// Poison says that the refusal is for good and about this record alone: the others
+	// of the batch would be taken without it. Record is then known.
+	Poison bool
 	// Retry says whether the same batch may succeed in a new term without
 	// anybody changing the batch or the configuration.
 	Retry bool
@@ -119,7 +124,7 @@ func retryable(c Code) bool {
 }
 
 func newError(code Code, text string, err error) *Error {
-	return &Error{Code: code, Partition: -1, Mark: -1, Retry: retryable(code), Text: text, Err: err}
+	return &Error{Code: code, Partition: -1, Mark: -1, Record: -1, Retry: retryable(code), Text: text, Err: err}
 }
 
 // rule is one line of the translation from sarama's errors to ours.

@@ -215,7 +215,7 @@ func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error
 	if e.Code == RecordTooLarge || e.Code == BatchTooLarge {
 		return s.positionTooLarge(len(value), e.Err)
 	}
-	e.Mark = -1
+	e.Mark, e.Record, e.Poison = -1, -1, false
 	return err
 }
 

@@ -18,6 +18,7 @@ type outgoing struct {
 	headers    []sarama.RecordHeader
 	partition  int32
 	mark       int
+	index      int // in the batch
 	flight     *flight
 }
 
@@ -37,6 +38,7 @@ type failure struct {
 	topic     string
 	partition int32
 	mark      int
+	index     int
 }
 
 // flight is one batch that sarama holds. The two goroutines that drain sarama's
@@ -76,7 +78,7 @@ func (f *flight) fail(o *outgoing, partition int32, err error) {
 	case !followsAnother(f.first.err) || followsAnother(err):
 		return
 	}
-	f.first = &failure{err: err, topic: o.msg.Topic, partition: partition, mark: o.mark}
+	f.first = &failure{err: err, topic: o.msg.Topic, partition: partition, mark: o.mark, index: o.index}
 }
 
 func (f *flight) answer() {

@@ -91,7 +91,7 @@ func partition(t *testing.T, key []byte, n int32) int32 {
 	t.Helper()
 	o := &outgoing{partition: -1}
 	p := &producer{keys: map[string][]byte{}}
-	got, err := newPartitioner("orders").Partition(p.message(o, &Record{Topic: "orders", Partition: -1, Key: key}, nil), n)
+	got, err := newPartitioner("orders").Partition(p.message(o, 0, &Record{Topic: "orders", Partition: -1, Key: key}, nil), n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func (p *producer) publish(ctx context.Context, recs []Record, f *flight) (sent 
 			p.waveFull(&recs[i])
 		}
 		select {
-		case p.async.Input() <- p.message(&p.out[i], &recs[i], f):
+		case p.async.Input() <- p.message(&p.out[i], i, &recs[i], f):
 			sent++
 		case <-f.failed:
 			return sent, errRecordFailed
@@ -128,7 +128,11 @@ func (p *producer) publish(ctx context.Context, recs []Record, f *flight) (sent 
 			return sent, context.Cause(ctx)
 		}
 	}
-	return sent, f.wait(ctx, sent)
+	err = f.wait(ctx, sent)
+	if err == nil && paced {
+		p.topics.passed(recs)
+	}
+	return sent, err
 }
 
 // waveFull adds a record to the wave unless it would make its topic's batches
@@ -162,9 +166,9 @@ func (p *producer) grow(n int) {
 	}
 }
 
-// message fills o with r.
-func (p *producer) message(o *outgoing, r *Record, f *flight) *sarama.ProducerMessage {
-	o.flight, o.mark, o.partition = f, r.Mark, r.Partition
+// message fills o with r, which is recs[i].
+func (p *producer) message(o *outgoing, i int, r *Record, f *flight) *sarama.ProducerMessage {
+	o.flight, o.index, o.mark, o.partition = f, i, r.Mark, r.Partition
 	o.msg = sarama.ProducerMessage{Topic: r.Topic, Metadata: o, Headers: p.headers(o, r)}
 	if r.Key != nil {
 		o.key = payload(r.Key)
@@ -208,7 +212,7 @@ func (p *producer) cause(f *flight, sent int, err error) error {
 		_, first = f.result()
 	}
 	e := classify("publishing", first.err)
-	e.Topic, e.Partition, e.Mark = first.topic, first.partition, first.mark
+	e.Topic, e.Partition, e.Mark, e.Record = first.topic, first.partition, first.mark, first.index
 	return p.blame(e)
 }
 
@@ -220,20 +224,30 @@ func deliveryError(err error) error {
 	return err
 }
 
-// blame tells a batch that is too large from a record that is, and takes the
-// transaction away from errors that are no record's fault.
+// blame tells a batch that is too large from a record that is, a record that is
+// invalid from those that went with it, and takes the transaction away from errors
+// that are no record's fault.
 func (p *producer) blame(e *Error) *Error {
 	switch e.Code {
 	case RecordTooLarge:
 		if p.topics.rejected(e.Topic, p.wave[e.Topic]) {
+			e.Poison = true
 			return e
 		}
 		e.Code, e.Retry = BatchTooLarge, true
 		e.Text = "publishing: the topic accepts smaller batches only; the next attempt sends smaller ones"
-	case RecordInvalid, PartitionOutOfRange:
+	case RecordInvalid:
+		if p.topics.isolated(e.Topic, p.wave[e.Topic]) {
+			e.Poison = true
+			return e
+		}
+		e.Retry = true
+		e.Text = "publishing: the broker refuses one of several records that went together; the next attempt sends them one by one to find it"
+	case PartitionOutOfRange:
+		e.Poison = true
 		return e
 	}
-	e.Mark = -1
+	e.Mark, e.Record = -1, -1
 	return e
 }
 

@@ -26,9 +26,14 @@ type limits struct {
 	mu         sync.Mutex
 	bytes      map[string]int
 	partitions map[string]int
+	// singly are topics whose records go one by one, and how many still do: one of
+	// them is refused, and a broker does not say which of those that it got together.
+	singly map[string]int
 }
 
-func newLimits() *limits { return &limits{bytes: map[string]int{}, partitions: map[string]int{}} }
+func newLimits() *limits {
+	return &limits{bytes: map[string]int{}, partitions: map[string]int{}, singly: map[string]int{}}
+}
 
 // width notes how many partitions a topic has and returns how many it had before, 0
 // if that is not known.
@@ -88,15 +93,13 @@ func (t *topics) admit(ctx context.Context, b *Batch) (int, *Error) {
 		r := &b.Records[i]
 		if r.Topic != last || i == 0 {
 			if e := t.know(ctx, r.Topic); e != nil {
-				e.Mark = r.Mark
+				e.Mark, e.Record = r.Mark, i
 				return r.Mark, e
 			}
 			last, partitions = r.Topic, -1
 		}
-		if size := recordSize(r); size > t.cfg.MaxMessageBytes {
-			e := newError(RecordTooLarge, "the record has "+strconv.Itoa(size)+" bytes with its overhead, and the client's limit is "+
-				strconv.Itoa(t.cfg.MaxMessageBytes)+": raise the connector's max_message_bytes (max.request.size) and the topic's max.message.bytes, or write smaller events", nil)
-			e.Topic, e.Mark = r.Topic, r.Mark
+		if e := t.cfg.oversize(r); e != nil {
+			e.Mark, e.Record = r.Mark, i
 			return r.Mark, e
 		}
 		if r.Partition < 0 {
@@ -106,7 +109,7 @@ func (t *topics) admit(ctx context.Context, b *Batch) (int, *Error) {
 			n, err := t.count(r.Topic, r.Partition)
 			if err != nil {
 				e := classify("looking up the partitions", err)
-				e.Topic, e.Mark = r.Topic, r.Mark
+				e.Topic, e.Mark, e.Record = r.Topic, r.Mark, i
 				return r.Mark, e
 			}
 			partitions = n
@@ -114,7 +117,7 @@ func (t *topics) admit(ctx context.Context, b *Batch) (int, *Error) {
 		if r.Partition >= partitions {
 			e := newError(PartitionOutOfRange, "the record asks for this partition, but the topic has "+strconv.Itoa(int(partitions))+
 				": correct the partition column or add partitions", nil)
-			e.Topic, e.Partition, e.Mark = r.Topic, r.Partition, r.Mark
+			e.Topic, e.Partition, e.Mark, e.Record, e.Poison = r.Topic, r.Partition, r.Mark, i, true
 			return r.Mark, e
 		}
 	}
@@ -165,19 +168,13 @@ func (t *topics) compare(topic string) {
 
 // meet looks at a topic for the first time in this term.
 func (t *topics) meet(ctx context.Context, topic string) *Error {
-	if topic == t.cfg.PositionTopic() {
-		e := newError(TopicInvalid, "the topic is the one of this connector's position, where no row may be: correct the routing", nil)
-		e.Topic = topic
-		return e
-	}
-	if !validTopic(topic) {
-		e := newError(TopicInvalid, "not a valid topic name (letters, digits, '.', '_', '-', at most 249): correct the routing", nil)
-		e.Topic = topic
+	if e := t.cfg.misrouted(topic); e != nil {
 		return e
 	}
 	if err := t.find(ctx, topic); err != nil {
 		e := classify("looking up the topic", err)
 		e.Topic = topic
+		e.Poison = errors.Is(err, sarama.ErrInvalidTopic)
 		return e
 	}
 	t.learnLimit(topic)
@@ -268,6 +265,10 @@ func createTopic(client sarama.Client, topic string, partitions int32, replicati
 // learnLimit asks for the topic's max.message.bytes. A missing right to ask is no
 // harm: a refused batch will teach it.
 func (t *topics) learnLimit(topic string) {
+	if t.limits.isSingly(topic) {
+		t.limit[topic] = 1
+		return
+	}
 	if n, ok := t.limits.get(topic); ok {
 		t.limit[topic] = n
 	}

@@ -175,6 +175,9 @@ func (r *route) Encode(mem connector.Memory, row *schema.Row) (kafka.Record, boo
 	}, true, nil
 }
 
+// Salvage returns the key and the payload of a row that Encode refuses, as they are.
+func (r *route) Salvage(row *schema.Row) (key, value []byte) { return r.router.Salvage(row) }
+
 // codedError gives a router's error the code that status and metrics show.
 type codedError struct{ err *router.Error }
 

@@ -39,6 +39,9 @@ func (s *sinks) NewSink(term uint64) (connector.Sink, error) {
 	return s.publisher.ExactlyOnce(term), nil
 }
 
+// Check returns why a record can never be published.
+func (s *sinks) Check(rec *kafka.Record) error { return s.publisher.Check(rec) }
+
 // KeepsPosition reports whether Kafka holds the position with the records.
 func (s *sinks) KeepsPosition() bool { return s.delivery == config.ExactlyOnce }
 

@@ -31,8 +31,6 @@ type sources struct {
 	// checked is set when the tables were found in order. DDL later is the stream's
 	// business, which knows the shape of each row.
 	checked bool
-	// patterns is set when tables are named by patterns, too.
-	patterns bool
 	// decisions is nil where nothing can be recorded, as for a probe.
 	decisions connector.Decisions
 	// address is the host of the last stream, step what an opening is at. Open is
@@ -75,7 +73,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 	if origins != nil {
 		base.Origins = func(id uuid.UUID) bool { return origins(id.String()) }
 	}
-	s := &sources{cfg: c, route: route, patterns: tables.HasPatterns()}
+	s := &sources{cfg: c, route: route}
 	base.Progress = func(step string) { s.step.Store(&step) }
 	s.canal = base
 	return s, nil
@@ -248,15 +246,7 @@ func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
 			return &tableError{"missing_column", err}
 		}
 	}
-	if !s.patterns || len(c.Tables.List) > 0 {
-		return nil
-	}
-	// Patterns may be for tables to come. But if they match nothing at all, nobody
-	// would ever see why nothing is published.
-	if names, err := canal.Matching(ctx, c); err != nil || len(names) > 0 {
-		return err
-	}
-	return &tableError{"missing_table", fmt.Errorf("no table matches source.table_patterns, or user %s may not see it: a pattern is held against the whole of database.table; create the table, or grant SELECT on it", c.User)}
+	return nil
 }
 
 // otherSpelling returns the columns of a table whose name was given in another case
@@ -336,6 +326,9 @@ func connectorConfig(node *config.Config, c *config.Connector) connector.Config 
 	cc.Limits = connector.Limits{Rows: c.Limits.BatchRecords, Bytes: int(c.Limits.BatchBytes)}
 	cc.RetryInitial, cc.RetryMax = c.Retry.Initial, c.Retry.Max
 	cc.MaxAttempts, cc.SequenceHeaders = c.Retry.MaxAttempts, c.Headers.Sequence
+	cc.Errors = connector.Errors{
+		Row: connector.Action(c.Errors.Row), Record: connector.Action(c.Errors.Record), DeadLetterTopic: c.DeadLetterTopic(),
+	}
 	cc.DrainTimeout = max(time.Second, node.Node.ShutdownTimeout/2)
 	return cc
 }

@@ -271,7 +271,7 @@ func optionCases() []Case {
 		refused(c("schema.name.adjustment.mode avro", merge(jsonForm().config, placing("type:envelope"), conf("schema.name.adjustment.mode", "avro")), rows...), "schema.name.adjustment.mode"),
 		refused(c("column.exclude.list", conf("column.exclude.list", `p_{id}\.outbox\.secret`), rows...), "column.exclude.list"),
 		refused(c("column.mask.with.4.chars", merge(placing("secret:header"), conf("column.mask.with.4.chars", `p_{id}\.outbox\.secret`)), rows...), "column.mask.with.4.chars"),
-		refused(future, "errors.tolerance"),
+		future,
 		c("record over max.request.size", conf("producer.override.max.request.size", "2000"), user(0, `'{"n": 0}', 'a'`), pause, user(1, `JSON_OBJECT('a', REPEAT('x', 5000)), 'b'`)),
 		c("illegal topic name", smt("route.topic.replacement", "{id} not ok ${routedByValue}"), rows...),
 		c("illegal topic name after good ones", smt("route.topic.regex", ".*", "route.topic.replacement", "{id}.$0"), insert(uuid(0), "Good", "k", "t", "'1', 'a'"), pause, insert(uuid(1), "not ok", "k", "t", "'1', 'a'"), insert(uuid(2), "Good", "k", "t", "'1', 'a'")),

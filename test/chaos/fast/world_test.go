@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -48,6 +49,7 @@ type world struct {
 	store  position.Position
 	stored bool
 	term   uint64 // of the newest leader
+	aside  []connector.SetAside
 	change chan struct{}
 }
 
@@ -162,6 +164,8 @@ func (encoder) Encode(mem connector.Memory, row *schema.Row) (kafka.Record, bool
 	}, true, nil
 }
 
+func (encoder) Salvage(*schema.Row) (key, value []byte) { return nil, nil }
+
 // positions is the replicated store as the node of one term sees it.
 type positions struct {
 	w    *world
@@ -189,6 +193,19 @@ func (p positions) SavePosition(_ context.Context, pos position.Position) error 
 	return nil
 }
 
+func (p positions) SetAsides() ([]connector.SetAside, error) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	return slices.Clone(p.w.aside), nil
+}
+
+func (p positions) SetAside(_ context.Context, d connector.SetAside) error {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.w.aside = append(p.w.aside, d)
+	return nil
+}
+
 func (p positions) RunState() connector.RunState { return connector.Running }
 func (p positions) Changed() <-chan struct{}     { return p.w.change }
 
@@ -198,6 +215,8 @@ type sinks struct{ publisher *kafka.Publisher }
 func (s sinks) NewSink(term uint64) (connector.Sink, error) {
 	return s.publisher.ExactlyOnce(term), nil
 }
+func (s sinks) Check(r *kafka.Record) error { return s.publisher.Check(r) }
+
 func (s sinks) IdleCommit() time.Duration { return time.Second }
 func (s sinks) KeepsPosition() bool       { return true }
 

@@ -1,0 +1,258 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// Action is what is done about a row that can't be published.
+type Action string
+
+// The actions. Stop fails the connector until somebody decides.
+const (
+	Stop       Action = "stop"
+	DeadLetter Action = "dead_letter" // publish it to the topic of dead letters
+	Skip       Action = "skip"        // go on without it
+)
+
+// Errors is the policy for rows that can't be published. An empty action is Stop.
+type Errors struct {
+	// Row is for rows that can't be routed or serialised, Record for those whose
+	// record Kafka refuses for good.
+	Row, Record Action
+	// DeadLetterTopic gets the dead letters. It is needed also where the policy does
+	// not name them, for an operator may.
+	DeadLetterTopic string
+}
+
+// SetAside is the decision, of an operator or the policy, about a single row. It is
+// made once and holds for every later term, until the row is behind the position.
+type SetAside struct {
+	position.Row
+	Action Action // DeadLetter or Skip
+	// Cause is the code of the error, Message says what was wrong, without payloads.
+	Cause, Message string
+	// Reason and By are why and who.
+	Reason, By string
+	At         time.Time
+}
+
+// The headers of dead letters, beside those that the record was routed with. None
+// holds anything of the row's payload.
+const (
+	HeaderErrorCause     = "__binlog_outbox.error.cause"     // code, as in status and metrics
+	HeaderErrorMessage   = "__binlog_outbox.error.message"   // what was wrong, for people
+	HeaderErrorGTID      = "__binlog_outbox.error.gtid"      // of the transaction; empty without GTIDs
+	HeaderErrorFile      = "__binlog_outbox.error.file"      // binlog file in which the transaction ends
+	HeaderErrorPos       = "__binlog_outbox.error.pos"       // offset right after it
+	HeaderErrorRow       = "__binlog_outbox.error.row"       // number among the transaction's outbox rows, from 1
+	HeaderErrorTable     = "__binlog_outbox.error.table"     // database.table
+	HeaderErrorConnector = "__binlog_outbox.error.connector" // name of the connector
+	HeaderErrorTime      = "__binlog_outbox.error.time"      // when the dead letter was made (RFC 3339, UTC)
+	// HeaderErrorTopic is where the record should have gone; only when it was routed.
+	HeaderErrorTopic = "__binlog_outbox.error.topic"
+	// HeaderErrorOmitted is "value,headers" on a dead letter without them, since they
+	// are too large for its topic.
+	HeaderErrorOmitted = "__binlog_outbox.error.omitted"
+)
+
+// maxBareKey is the largest key that a dead letter without value keeps, in bytes.
+const maxBareKey = 4 << 10
+
+// aside is a row of a batch that is set aside.
+type aside struct {
+	row            position.Row
+	action         Action
+	cause, message string
+	table          string
+	mark           int // as kafka.Record.Mark
+	record         int // index of the dead letter in Records; -1 when it is skipped
+	size           int // of the dead letter in bytes
+	bare           bool
+}
+
+// setter sets rows aside: it belongs to the reader of a term. A nil *setter sets
+// nothing aside.
+type setter struct {
+	name    string
+	policy  Errors
+	decided map[position.Row]SetAside
+	// check returns why a record can never be published.
+	check func(*kafka.Record) error
+	enc   Encoder
+	// refused is the size of the smallest dead letter that its topic has refused, in
+	// bytes; 0 when it has taken all.
+	refused int
+	now     func() time.Time
+}
+
+// look returns what is to be done about a row that was encoded to rec, or could not
+// be for the reason err; a is nil when the record is to be published. An error is
+// returned when nothing may be done but to stop.
+func (s *setter) look(row position.Row, rec *kafka.Record, err error) (a *aside, _ error) {
+	if s == nil {
+		return nil, err
+	}
+	d, decided := s.decided[row]
+	action := d.Action
+	if err == nil && (decided || s.policy.Record.sets()) {
+		if err = s.check(rec); err != nil && !decided {
+			action = s.policy.Record
+		}
+	} else if !decided {
+		action = s.policy.Row
+	}
+	switch {
+	case err == nil && !decided:
+		return nil, nil
+	case !action.sets():
+		return nil, err
+	case err == nil:
+		return &aside{row: row, action: action, cause: d.Cause, message: d.Message}, nil
+	}
+	reason := err
+	var refused *RowError
+	if errors.As(err, &refused) {
+		reason = refused.Err
+	}
+	return &aside{row: row, action: action, cause: code(err), message: reason.Error()}, nil
+}
+
+func (a Action) sets() bool { return a == DeadLetter || a == Skip }
+
+// letter makes the dead letter of a row. rec is its record if it was routed, and has
+// no topic otherwise.
+func (s *setter) letter(a *aside, tx *canal.Transaction, row *schema.Row, rec kafka.Record) (kafka.Record, error) {
+	out := kafka.Record{Topic: s.policy.DeadLetterTopic, Partition: -1, Timestamp: -1, Key: rec.Key, Value: rec.Value, Headers: slices.Clip(rec.Headers)}
+	if rec.Topic == "" {
+		out.Key, out.Value = s.enc.Salvage(row)
+	}
+	headers := s.headers(a, tx, rec.Topic)
+	out.Headers = append(out.Headers, headers...)
+	a.size = letterSize(&out)
+	err := s.check(&out)
+	if err != nil || s.refused > 0 && a.size >= s.refused {
+		a.bare = true
+		out.Value = nil
+		out.Headers = append(headers, kafka.Header{Key: HeaderErrorOmitted, Value: []byte("value,headers")})
+		if len(out.Key) > maxBareKey {
+			out.Key = nil
+		}
+		a.size = letterSize(&out)
+		err = s.check(&out)
+	}
+	if err != nil {
+		return out, &DeadLetterError{Row: a.row, Cause: a.cause, Topic: out.Topic, Bare: true, Err: err}
+	}
+	return out, nil
+}
+
+func (s *setter) headers(a *aside, tx *canal.Transaction, topic string) []kafka.Header {
+	text := func(key, value string) kafka.Header { return kafka.Header{Key: key, Value: []byte(value)} }
+	out := []kafka.Header{
+		text(HeaderErrorCause, a.cause), text(HeaderErrorMessage, a.message),
+		text(HeaderErrorGTID, tx.Mark.GTID.String()), text(HeaderErrorFile, tx.Mark.File), text(HeaderErrorPos, strconv.FormatUint(tx.Mark.Pos, 10)),
+		text(HeaderErrorRow, strconv.FormatUint(a.row.N+1, 10)), text(HeaderErrorTable, a.table),
+		text(HeaderErrorConnector, s.name), text(HeaderErrorTime, s.now().UTC().Format("2006-01-02T15:04:05.000Z07:00")),
+	}
+	if topic != "" {
+		out = append(out, text(HeaderErrorTopic, topic))
+	}
+	return out
+}
+
+// letterSize is what dead letters are compared by; it leaves the overhead out.
+func letterSize(r *kafka.Record) int {
+	n := len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += len(r.Headers[i].Key) + len(r.Headers[i].Value)
+	}
+	return n
+}
+
+// setAside puts a row into the batch as what a says. rec is its record if it was
+// routed.
+func (b *batch) setAside(p *pipe, a *aside, tx *canal.Transaction, i int, rec kafka.Record) error {
+	if t := tx.Rows[i].Table; t != nil {
+		a.table = t.Name.String()
+	}
+	a.mark, a.record = len(b.Marks), -1
+	if a.action == Skip {
+		p.sequence.skip()
+		b.asides = append(b.asides, *a)
+		return nil
+	}
+	letter, err := p.setter.letter(a, tx, &tx.Rows[i], rec)
+	if err != nil {
+		return err
+	}
+	a.record = len(b.Records)
+	b.letters += a.size
+	b.asides = append(b.asides, *a)
+	b.append(p, tx, i, letter)
+	return nil
+}
+
+// counted is how many rows of the first done marks the sequence counts: a row that
+// is set aside has its number as any other, so that what comes after it has the same
+// number whatever was decided.
+func (b *batch) counted(done int) uint64 {
+	var n uint64
+	for i := range b.Records {
+		if b.Records[i].Mark >= done {
+			break
+		}
+		n++
+	}
+	for i := range b.asides {
+		if b.asides[i].mark < done && b.asides[i].record < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// letterAt returns the dead letter that is record i, or nil.
+func (b *batch) letterAt(i int) *aside {
+	for j := range b.asides {
+		if b.asides[j].record == i {
+			return &b.asides[j]
+		}
+	}
+	return nil
+}
+
+// DeadLetterError is returned when the dead letter of a row can't be published for
+// good. Bare says that it was tried without its value and headers.
+type DeadLetterError struct {
+	Row   position.Row
+	Cause string // why the row is set aside
+	Topic string
+	Size  int // of the refused dead letter, in bytes
+	Bare  bool
+	// Mark and Index are as in RecordError, when it was Kafka that refused it.
+	Mark  position.Mark
+	Index int
+	Err   error
+}
+
+func (e *DeadLetterError) Error() string {
+	return fmt.Sprintf("setting aside outbox row %d of %s (%s): its dead letter is refused; correct the topic %q, or decide to skip the row: %v",
+		e.Row.N+1, transactionOf(e.Row), e.Cause, e.Topic, e.Err)
+}
+
+func (e *DeadLetterError) Unwrap() error { return e.Err }
+
+// Retryable is false: the same dead letter is refused again.
+func (e *DeadLetterError) Retryable() bool { return false }
+
+// ErrCode is the code for status and metrics.
+func (e *DeadLetterError) ErrCode() string { return "dead_letter_refused" }
