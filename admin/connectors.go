@@ -1,20 +1,21 @@
 package admin
 
-import (
-	"net/http"
-)
+import "net/http"
 
-// controlRoutes are the routes of /v1 that need Control.
-func (s *Server) controlRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /v1/connectors", s.listConnectors)
-	mux.HandleFunc("GET /v1/connectors/{name}", s.getConnector)
+// handle registers the handler of a route, which needs a role.
+type handle func(need Role, pattern string, h http.HandlerFunc)
+
+// controlRoutes are the routes of connectors.
+func (s *Server) controlRoutes(handle handle) {
+	handle(View, "GET /v1/connectors", s.listConnectors)
+	handle(View, "GET /v1/connectors/{name}", s.getConnector)
 	for action, want := range map[string]RunState{"pause": Paused, "resume": Running, "stop": Stopped} {
-		mux.HandleFunc("PUT /v1/connectors/{name}/"+action, func(w http.ResponseWriter, r *http.Request) { s.setRunState(w, r, want) })
+		handle(Operate, "PUT /v1/connectors/{name}/"+action, func(w http.ResponseWriter, r *http.Request) { s.setRunState(w, r, want) })
 	}
-	mux.HandleFunc("POST /v1/connectors/{name}/restart", s.restart)
-	mux.HandleFunc("GET /v1/connectors/{name}/offset", s.getOffset)
-	mux.HandleFunc("PUT /v1/connectors/{name}/offset", s.putOffset)
-	mux.HandleFunc("DELETE /v1/connectors/{name}/offset", s.deleteOffset)
+	handle(Operate, "POST /v1/connectors/{name}/restart", s.restart)
+	handle(View, "GET /v1/connectors/{name}/offset", s.getOffset)
+	handle(Admin, "PUT /v1/connectors/{name}/offset", s.putOffset)
+	handle(Admin, "DELETE /v1/connectors/{name}/offset", s.deleteOffset)
 }
 
 func (s *Server) listConnectors(w http.ResponseWriter, _ *http.Request) {

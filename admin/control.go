@@ -21,6 +21,8 @@ type Control interface {
 	// SetOffset says where a stopped connector is to go on. With choice.DryRun it
 	// only tells what that would do.
 	SetOffset(ctx context.Context, name string, choice OffsetChoice, by Order) (OffsetChange, error)
+
+	Operations
 }
 
 // Order is who wants something and why. By is what the server knows of the asker,

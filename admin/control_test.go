@@ -13,6 +13,8 @@ import (
 
 // fakeControl remembers what it was asked for.
 type fakeControl struct {
+	fakeOperations
+
 	asked []string
 	last  Order
 	// choice is the last position asked for, err what every write answers.

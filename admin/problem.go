@@ -33,6 +33,7 @@ const (
 	CodeNotStopped        = "connector_not_stopped"
 	CodeRejected          = "rejected"
 	CodeMemberNotFound    = "member_not_found"
+	CodeLoggerNotFound    = "logger_not_found"
 	CodeQuorum            = "quorum"
 	CodeNoOtherVoter      = "no_other_voter"
 	CodeNoLeader          = "no_leader"

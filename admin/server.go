@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/exporter-toolkit/web"
 )
 
 // Node answers for the node that the server is part of. Its methods may be called
@@ -40,10 +41,28 @@ type Config struct {
 	// AllowRemote permits an address that is not loopback although the server has
 	// neither TLS nor users yet.
 	AllowRemote bool
+	// WebConfig is the path of a Prometheus web configuration file, which gives the
+	// server TLS, client certificates and users; it is read again at each connection.
+	// Empty for none.
+	WebConfig string
+	// Auth says what that file asks for, at the moment; nil without a file. It may be
+	// called by many goroutines.
+	Auth func() Auth
+	// Roles are those of the users and certificates that have not all rights; who is
+	// not listed may view. Empty: everybody who proves who they are may do all.
+	Roles map[string]Role
+}
+
+// Auth is how clients prove who they are.
+type Auth struct {
+	// Users is true when passwords are asked for, Certificates when certificates are
+	// required and verified.
+	Users, Certificates bool
 }
 
 // Server is the HTTP surface of one node.
 type Server struct {
+	cfg      Config
 	node     Node
 	control  Control
 	log      *slog.Logger
@@ -71,7 +90,7 @@ func Listen(cfg Config, node Node, control Control, metrics prometheus.Gatherer,
 	if err != nil {
 		return nil, fmt.Errorf("opening the admin listener: %w", err)
 	}
-	s := &Server{node: node, control: control, log: log, listener: l}
+	s := &Server{cfg: cfg, node: node, control: control, log: log, listener: l}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -87,10 +106,15 @@ func checkAddress(cfg Config) error {
 		return fmt.Errorf("admin.listen %q: want host:port: %w", cfg.Listen, err)
 	}
 	ip := net.ParseIP(host)
-	if cfg.AllowRemote || host == "localhost" || ip != nil && ip.IsLoopback() {
+	proves := false
+	if cfg.Auth != nil {
+		a := cfg.Auth()
+		proves = a.Users || a.Certificates
+	}
+	if proves || cfg.AllowRemote || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("admin.listen %q is not a loopback address and the admin server has no authentication: use 127.0.0.1, or set admin.allow_remote: true if the network protects it", cfg.Listen)
+	return fmt.Errorf("admin.listen %q is not a loopback address and the admin server has no authentication: use 127.0.0.1, name a file with users or client certificates in admin.web_config, or set admin.allow_remote: true if the network protects it", cfg.Listen)
 }
 
 // Addr returns the address that the server listens on.
@@ -107,7 +131,7 @@ func (s *Server) Run(ctx context.Context) error {
 			_ = s.http.Close()
 		}
 	})
-	err := s.http.Serve(s.listener)
+	err := web.Serve(s.listener, s.http, &web.FlagConfig{WebConfigFile: &s.cfg.WebConfig}, s.toolkitLog())
 	if errors.Is(err, http.ErrServerClosed) {
 		<-stopped
 		return nil
@@ -116,20 +140,46 @@ func (s *Server) Run(ctx context.Context) error {
 	return fmt.Errorf("serving the admin API: %w", err)
 }
 
+// toolkitLog keeps what the server says at its start to who looks for it.
+func (s *Server) toolkitLog() *slog.Logger { return slog.New(demoted{s.log.Handler()}) }
+
+// demoted writes what is for information as debugging.
+type demoted struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (d demoted) Enabled(ctx context.Context, l slog.Level) bool {
+	return d.Handler.Enabled(ctx, demote(l))
+}
+
+// Handle implements slog.Handler.
+func (d demoted) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = demote(r.Level)
+	return d.Handler.Handle(ctx, r)
+}
+
+func demote(l slog.Level) slog.Level {
+	if l == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return l
+}
+
 func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", s.livez)
 	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.HandleFunc("GET /v1/status", s.status)
-	s.controlRoutes(mux)
+	handle := func(need Role, pattern string, h http.HandlerFunc) { mux.Handle(pattern, s.guarded(need, h)) }
+	handle(View, "GET /v1/status", s.status)
+	s.controlRoutes(handle)
+	s.operationRoutes(handle)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 	}))
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	handle(Admin, "GET /debug/pprof/", pprof.Index)
+	handle(Admin, "GET /debug/pprof/cmdline", pprof.Cmdline)
+	handle(Admin, "GET /debug/pprof/profile", pprof.Profile)
+	handle(Admin, "GET /debug/pprof/symbol", pprof.Symbol)
+	handle(Admin, "GET /debug/pprof/trace", pprof.Trace)
 	return &problems{mux}
 }
 

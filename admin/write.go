@@ -68,9 +68,6 @@ func asker(r *http.Request, claimed string) string {
 	return claimed + " (unverified) at " + from
 }
 
-// authenticated is the name that the connection or the password proves, or "".
-func authenticated(*http.Request) string { return "" }
-
 // readBody decodes the JSON body, if there is one, strictly: a misspelt field must
 // not do something else than was meant.
 func readBody(w http.ResponseWriter, r *http.Request, into any) error {

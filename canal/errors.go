@@ -49,7 +49,8 @@ const (
 	// MissingColumn is returned when a row image lacks a column that is needed.
 	MissingColumn
 	// UnknownTable is returned when the shape of an outbox table cannot be had:
-	// it is not in the binlog and the table is gone.
+	// it is not in the binlog and the table is gone (retry: tables are renamed and
+	// dropped to come back, and grants get corrected while we wait).
 	UnknownTable
 	// ShapeMismatch is returned when the row in the binlog does not fit the
 	// table's columns.
@@ -102,7 +103,7 @@ var kinds = [...]struct {
 	AnonymousTransaction: {"anonymous_transaction", false},
 	StatementFormat:      {"statement_format", false},
 	MissingColumn:        {"missing_column", false},
-	UnknownTable:         {"unknown_table", false},
+	UnknownTable:         {"unknown_table", true},
 	ShapeMismatch:        {"shape_mismatch", false},
 	PreparedXA:           {"prepared_xa", false},
 	Incident:             {"incident", false},

@@ -77,6 +77,9 @@ func TestRealFilePositionIsOfOneServer(t *testing.T) {
 		if got := db.open(from).until(1).rows(); got != "1" {
 			t.Errorf("on the same server: rows %s", got)
 		}
+		if from.Server == "" {
+			t.Fatal("the position does not say which server's it is")
+		}
 		from.Server = strings.NewReplacer("1", "2", "2", "1", "a", "b").Replace(from.Server) + "3"
 		_, err := canal.Open(t.Context(), db.cfg, from)
 		wantError(t, err, canal.WrongHistory, position.GTID{}, from.Server)

@@ -20,3 +20,22 @@ func Spelling(ctx context.Context, cfg Config, name schema.Name) (spelled schema
 	})
 	return spelled, spelled != schema.Name{}, err
 }
+
+const tablesQuery = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE NOT LIKE '%VIEW%' ORDER BY TABLE_SCHEMA, TABLE_NAME"
+
+// Matching lists the outbox tables that are there and visible to the user.
+func Matching(ctx context.Context, cfg Config) ([]schema.Name, error) {
+	return onHost(ctx, cfg, func(s *session) ([]schema.Name, error) {
+		r, err := s.query("its tables", tablesQuery)
+		if err != nil {
+			return nil, err
+		}
+		var names []schema.Name
+		for i := range r.RowNumber() {
+			if n := (schema.Name{Database: text(r, i, 0), Table: text(r, i, 1)}); cfg.Tables.Match(n.Database, n.Table) {
+				names = append(names, n)
+			}
+		}
+		return names, nil
+	})
+}

@@ -83,10 +83,11 @@ func (c Cluster) ParsedPeers() []Peer {
 
 // Admin is the HTTP surface.
 type Admin struct {
-	Listen      string `yaml:"listen"`
-	AllowRemote bool   `yaml:"allow_remote"`
-	WebConfig   string `yaml:"web_config"`
-	ConnectAPI  bool   `yaml:"connect_api"`
+	Listen      string            `yaml:"listen"`
+	AllowRemote bool              `yaml:"allow_remote"`
+	WebConfig   string            `yaml:"web_config"`
+	Roles       map[string]string `yaml:"roles"`
+	ConnectAPI  bool              `yaml:"connect_api"`
 }
 
 // Metrics says which metric names are served beside our own.

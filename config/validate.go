@@ -165,8 +165,14 @@ func (b *builder) node() {
 	b.cluster(&c.Cluster)
 	if c.Admin.Listen != "" {
 		b.address("admin.listen", c.Admin.Listen)
-		b.require(c.Admin.AllowRemote || loopback(c.Admin.Listen), "admin.listen",
-			"%q can be reached from other hosts, and the interface has no passwords; listen on 127.0.0.1, or set admin.allow_remote if the network protects it", c.Admin.Listen)
+		if c.Admin.WebConfig != "" {
+			b.readable("admin.web_config", c.Admin.WebConfig)
+		}
+		b.require(c.Admin.AllowRemote || c.Admin.WebConfig != "" || loopback(c.Admin.Listen), "admin.listen",
+			"%q can be reached from other hosts, and the interface has no passwords; listen on 127.0.0.1, name a file with users in admin.web_config, or set admin.allow_remote if the network protects it", c.Admin.Listen)
+	}
+	for user, role := range c.Admin.Roles {
+		b.word("admin.roles."+user, role, []string{"view", "operate", "admin"})
 	}
 	for component, level := range c.Log.Levels {
 		b.word("log.levels."+component, level, b.table["log.level"].words)

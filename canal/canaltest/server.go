@@ -41,6 +41,7 @@ type Server struct {
 	Format    string   // binlog_format; empty means ROW
 	Binlogs   []string // names; each is 1 MiB long
 	StatusErr error    // instead of the answer to SHOW BINARY LOG STATUS
+	Tables    []string // of database shop
 	// Received is the Retrieved_Gtid_Set of SHOW REPLICA STATUS; a server without one
 	// is no replica.
 	Received string
@@ -181,6 +182,12 @@ func (s *Server) answer(query string) (*mysql.Result, error) {
 			[]any{"version", "8.4.0"}, []any{"binlog_format", cmp.Or(s.Format, "ROW")}, []any{"binlog_row_image", "FULL"})
 	case strings.Contains(query, "@@GLOBAL.gtid_executed"):
 		return rows([]string{"executed", "purged"}, []any{s.Executed, s.Purged})
+	case strings.Contains(query, "information_schema.TABLES"):
+		var all [][]any
+		for _, name := range s.Tables {
+			all = append(all, []any{"shop", name})
+		}
+		return rows([]string{"TABLE_SCHEMA", "TABLE_NAME"}, all...)
 	case query == "SHOW BINARY LOGS":
 		var all [][]any
 		for _, name := range s.Binlogs {

@@ -58,7 +58,11 @@ func newDaemon(cfg *config.Config, comp *compiler, log *slog.Logger, reg registr
 		return nil, err
 	}
 	if cfg.Admin.Listen != "" {
-		d.admin, err = admin.Listen(admin.Config{Listen: cfg.Admin.Listen, AllowRemote: cfg.Admin.AllowRemote}, d, &control{d}, reg, log.With("component", "admin"))
+		ac, err := adminConfig(cfg)
+		if err != nil {
+			return nil, err
+		}
+		d.admin, err = admin.Listen(ac, d, &control{d}, reg, log.With("component", "admin"))
 		if err != nil {
 			return nil, err
 		}

@@ -85,7 +85,36 @@ func probeSource(ctx context.Context, node *config.Config, c *config.Connector) 
 	for _, name := range cc.Tables.List {
 		out = append(out, tableCheck(ctx, cc, route, name))
 	}
+	if src.patterns {
+		out = append(out, patternCheck(ctx, cc))
+	}
 	return out
+}
+
+// patternCheck shows which tables are outboxes by a pattern.
+func patternCheck(ctx context.Context, cc canal.Config) Check {
+	c := Check{Name: "source: tables by source.table_patterns", Status: CheckFailed}
+	const shown = 10
+	names, err := canal.Matching(ctx, cc)
+	switch {
+	case err != nil:
+		c.Detail = err.Error()
+	case len(names) == 0 && len(cc.Tables.List) > 0:
+		c.Status, c.Detail = CheckWarning, "none matches, or user "+cc.User+" may not see it"
+	case len(names) == 0:
+		c.Detail, c.Fix = "none matches, or user "+cc.User+" may not see it", "a pattern is held against the whole of database.table"
+	default:
+		c.Status = CheckOK
+		text := make([]string, 0, shown)
+		for _, n := range names[:min(len(names), shown)] {
+			text = append(text, n.String())
+		}
+		c.Detail = strings.Join(text, ", ")
+		if len(names) > shown {
+			c.Detail += fmt.Sprintf(" and %d more", len(names)-shown)
+		}
+	}
+	return c
 }
 
 func serverChecks(s *canal.Server, mode config.PositionMode) []Check {

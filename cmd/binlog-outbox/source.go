@@ -31,6 +31,8 @@ type sources struct {
 	// checked is set when the tables were found in order. DDL later is the stream's
 	// business, which knows the shape of each row.
 	checked bool
+	// patterns is set when tables are named by patterns, too.
+	patterns bool
 	// decisions is nil where nothing can be recorded, as for a probe.
 	decisions connector.Decisions
 	// address is the host of the last stream, step what an opening is at. Open is
@@ -73,7 +75,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 	if origins != nil {
 		base.Origins = func(id uuid.UUID) bool { return origins(id.String()) }
 	}
-	s := &sources{cfg: c, route: route}
+	s := &sources{cfg: c, route: route, patterns: tables.HasPatterns()}
 	base.Progress = func(step string) { s.step.Store(&step) }
 	s.canal = base
 	return s, nil
@@ -246,7 +248,15 @@ func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
 			return &tableError{"missing_column", err}
 		}
 	}
-	return nil
+	if !s.patterns || len(c.Tables.List) > 0 {
+		return nil
+	}
+	// Patterns may be for tables to come. But if they match nothing at all, nobody
+	// would ever see why nothing is published.
+	if names, err := canal.Matching(ctx, c); err != nil || len(names) > 0 {
+		return err
+	}
+	return &tableError{"missing_table", fmt.Errorf("no table matches source.table_patterns, or user %s may not see it: a pattern is held against the whole of database.table; create the table, or grant SELECT on it", c.User)}
 }
 
 // otherSpelling returns the columns of a table whose name was given in another case

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -97,5 +99,37 @@ func TestF15AcceptedLossIsRecorded(t *testing.T) {
 	all, err := d.AcceptedPhantoms()
 	if err != nil || all.String() != "11111111-2222-3333-4444-555555555555:1,3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10" {
 		t.Errorf("accepted are %v, %v", all, err)
+	}
+}
+
+// A pattern that no table matches would publish nothing, and nobody would see why.
+func TestPatternsThatMatchNothing(t *testing.T) {
+	for _, c := range []struct {
+		tables, patterns []string
+		missing          bool
+	}{
+		{[]string{"orders", "outbox"}, []string{`shop\.out.*`}, false},
+		{[]string{"orders"}, []string{`shop\.out.*`}, true},
+		{[]string{"outbox"}, []string{"outbox"}, true}, // the database is missing
+	} {
+		server := &canaltest.Server{UUID: "3e11fa47-71ca-11e1-9e33-c80aa9429562", GTIDMode: "ON", LogBin: "ON", Tables: c.tables}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		s := sourceOf(t, func(s *config.Source) {
+			s.Host, s.Port, s.User, s.TLS.Mode = "127.0.0.1", server.Port(), canaltest.User, config.SSLDisabled
+			s.Table, s.TablePatterns = "", c.patterns
+		})
+		cc, err := s.connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cc.Password = canaltest.Password
+		err = s.checkTables(t.Context(), cc)
+		var e *tableError
+		if missing := errors.As(err, &e) && e.code == "missing_table"; missing != c.missing || !missing && err != nil {
+			t.Errorf("%q of %q: %v", c.patterns, c.tables, err)
+		}
 	}
 }

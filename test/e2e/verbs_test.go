@@ -49,6 +49,12 @@ func TestProbe(t *testing.T) {
 	if _, code := s.verb("validate", "--probe", "--set", "connectors[0].source.table=SHOP.Outbox"); code != 0 {
 		t.Errorf("exit code %d for a table in another case, which run takes", code)
 	}
+	for pattern, want := range map[string]int{"shop.out.*": 0, "outbox": 1} {
+		out, code := s.verb("validate", "--probe", "--set", "connectors[0].source.table=", "--set", "connectors[0].source.table_patterns="+pattern)
+		if code != want || want == 0 && !strings.Contains(out, "shop.outbox") {
+			t.Errorf("exit code %d for the pattern %s", code, pattern)
+		}
+	}
 	if now := s.await("it still streams", silence, streams); now.Terms != 1 {
 		t.Errorf("the probe ended the connector's stream: %d terms", now.Terms)
 	}

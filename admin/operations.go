@@ -1,0 +1,229 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Operations is what may be asked of the cluster and of the node, apart from
+// connectors. What is said of Control is true of it.
+type Operations interface {
+	// Cluster returns the cluster as this node knows it.
+	Cluster() Cluster
+	AddMember(ctx context.Context, id, address string, by Order) error
+	// RemoveMember refuses to leave the cluster without a majority, unless forced.
+	RemoveMember(ctx context.Context, id string, force bool, by Order) error
+	Promote(ctx context.Context, id string, by Order) error
+	// TransferLeadership hands over to the voter named to, or to the best for "".
+	TransferLeadership(ctx context.Context, to string, by Order) error
+	// Snapshot writes what this node has of the replicated state.
+	Snapshot(ctx context.Context, w io.Writer, by Order) error
+	// Audit returns the last writes, oldest first.
+	Audit() []AuditEntry
+	// Config returns the effective configuration as JSON, with secrets masked.
+	Config() (json.RawMessage, error)
+	// Loggers returns the loggers of this node.
+	Loggers() []Logger
+	// SetLogger changes a logger's level on this node until it ends, or for a time.
+	SetLogger(name, level string, during time.Duration, by Order) error
+}
+
+// Cluster is the answer of GET /v1/cluster.
+type Cluster struct {
+	ID     string `json:"id,omitempty"`
+	Node   string `json:"node"`
+	Role   string `json:"role"`
+	Leader string `json:"leader"`
+	Term   uint64 `json:"term"`
+	// The indexes are of the replicated log, as this node has it.
+	CommitIndex  uint64 `json:"commit_index"`
+	AppliedIndex uint64 `json:"applied_index"`
+	LastIndex    uint64 `json:"last_index"`
+	// LastContact is how long ago the leader was heard of, in seconds; absent for never.
+	LastContact *float64 `json:"last_contact_seconds,omitempty"`
+	Ready       bool     `json:"ready"`
+	Error       string   `json:"error,omitempty"`
+	Members     []Member `json:"members"`
+}
+
+// Member is one node of the cluster.
+type Member struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Voter   bool   `json:"voter"`
+	Leader  bool   `json:"leader"`
+	// Reachable is what the leader knows; absent on other nodes.
+	Reachable *bool `json:"reachable,omitempty"`
+}
+
+// AuditEntry is one write that was carried out.
+type AuditEntry struct {
+	// Index is its place in the replicated log.
+	Index     uint64    `json:"index"`
+	At        time.Time `json:"at"`
+	By        string    `json:"by"`
+	Action    string    `json:"action"`
+	Connector string    `json:"connector,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	Detail    string    `json:"detail,omitempty"`
+}
+
+// Logger is one part of the program that logs.
+type Logger struct {
+	Name  string `json:"name"`
+	Level string `json:"level"`
+	// Until is when the level goes back to the configured one; absent for never.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// operationRoutes are the routes of the cluster and the node.
+func (s *Server) operationRoutes(handle handle) {
+	handle(View, "GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.control.Cluster()) })
+	handle(View, "GET /v1/cluster/members", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, struct {
+			Members []Member `json:"members"`
+		}{s.control.Cluster().Members})
+	})
+	handle(Admin, "POST /v1/cluster/members", s.addMember)
+	handle(Admin, "DELETE /v1/cluster/members/{id}", s.removeMember)
+	handle(Admin, "POST /v1/cluster/members/{id}/promote", s.promote)
+	handle(Operate, "POST /v1/cluster/leader/transfer", s.transfer)
+	handle(Admin, "GET /v1/cluster/snapshot", s.snapshot)
+	handle(View, "GET /v1/audit", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, struct {
+			Entries []AuditEntry `json:"entries"`
+		}{s.control.Audit()})
+	})
+	handle(View, "GET /v1/config", s.config)
+	handle(View, "GET /v1/loggers", func(w http.ResponseWriter, _ *http.Request) { s.answerLoggers(w) })
+	handle(Operate, "PUT /v1/loggers/{name}", s.setLogger)
+}
+
+func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		orderFields
+		ID      string `json:"id"`
+		Address string `json:"address"`
+	}
+	by, err := readOrder(w, r, &body, &body.orderFields)
+	if err == nil {
+		err = s.control.AddMember(r.Context(), body.ID, body.Address, by)
+	}
+	s.answerCluster(w, err)
+}
+
+func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		orderFields
+		Force bool `json:"force,omitempty"`
+	}
+	by, err := readOrder(w, r, &body, &body.orderFields)
+	if err == nil {
+		err = s.control.RemoveMember(r.Context(), r.PathValue("id"), body.Force, by)
+	}
+	s.answerCluster(w, err)
+}
+
+func (s *Server) promote(w http.ResponseWriter, r *http.Request) {
+	var body orderFields
+	by, err := readOrder(w, r, &body, &body)
+	if err == nil {
+		err = s.control.Promote(r.Context(), r.PathValue("id"), by)
+	}
+	s.answerCluster(w, err)
+}
+
+func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		orderFields
+		To string `json:"to,omitempty"`
+	}
+	by, err := readOrder(w, r, &body, &body.orderFields)
+	if err == nil {
+		err = s.control.TransferLeadership(r.Context(), body.To, by)
+	}
+	s.answerCluster(w, err)
+}
+
+func (s *Server) answerCluster(w http.ResponseWriter, err error) {
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, s.control.Cluster())
+}
+
+// snapshot streams; the reason is in the header. What fails after the first byte
+// can only be shown by cutting the answer off.
+func (s *Server) snapshot(w http.ResponseWriter, r *http.Request) {
+	var body orderFields
+	by, err := readOrder(w, r, &body, &body)
+	out := &stream{w: w}
+	if err == nil {
+		err = s.control.Snapshot(r.Context(), out, by)
+	}
+	switch {
+	case err != nil && out.begun:
+		s.log.Warn("sending a snapshot", "error", err)
+		panic(http.ErrAbortHandler)
+	case err != nil:
+		writeProblem(w, err)
+	}
+}
+
+// stream answers with bytes from the first one that there is.
+type stream struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+func (s *stream) Write(b []byte) (int, error) {
+	if !s.begun {
+		s.begun = true
+		s.w.Header().Set("Content-Type", "application/octet-stream")
+		s.w.Header().Set("Cache-Control", "no-store")
+		s.w.Header().Set("Content-Disposition", `attachment; filename="binlog-outbox.snapshot"`)
+	}
+	return s.w.Write(b)
+}
+
+func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
+	c, err := s.control.Config()
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, c)
+}
+
+func (s *Server) setLogger(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		orderFields
+		Level string `json:"level"`
+		For   string `json:"for,omitempty"`
+	}
+	by, err := readOrder(w, r, &body, &body.orderFields)
+	var during time.Duration
+	if err == nil && body.For != "" {
+		if during, err = time.ParseDuration(body.For); err != nil || during <= 0 {
+			err = invalid("for: want a time like 10m")
+		}
+	}
+	if err == nil {
+		err = s.control.SetLogger(r.PathValue("name"), body.Level, during, by)
+	}
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	s.answerLoggers(w)
+}
+
+func (s *Server) answerLoggers(w http.ResponseWriter) {
+	writeJSON(w, http.StatusOK, struct {
+		Loggers []Logger `json:"loggers"`
+	}{s.control.Loggers()})
+}
