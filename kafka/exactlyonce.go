@@ -215,7 +215,9 @@ func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error
 	if e.Code == RecordTooLarge || e.Code == BatchTooLarge {
 		return s.positionTooLarge(len(value), e.Err)
 	}
-	e.Mark, e.Record, e.Poison = -1, -1, false
+	// Nor is the batch: a broker that refuses it for its time, say, has another clock,
+	// which somebody will set.
+	e.Mark, e.Record, e.Poison, e.Retry = -1, -1, false, true
 	return err
 }
 

@@ -104,7 +104,7 @@ func TestRefusedPositionBlamesNoTransaction(t *testing.T) {
 		code  kafka.Code
 		retry bool
 	}{
-		"clock":     {kerr.InvalidTimestamp, kafka.RecordInvalid, false},
+		"clock":     {kerr.InvalidTimestamp, kafka.RecordInvalid, true},
 		"too large": {kerr.MessageTooLarge, kafka.RecordTooLarge, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -287,3 +288,29 @@ func FuzzPositionRecords(f *testing.F) {
 		}
 	})
 }
+
+// The slots of a batch keep no large payload once it is published.
+func TestPublishLetsLargePayloadsGo(t *testing.T) {
+	p := &producer{cfg: &Config{DeliveryTimeout: time.Minute}, keys: map[string][]byte{}, topics: newTopics(&Config{}, nil, newLimits(), nil)}
+	input := make(chan *sarama.ProducerMessage)
+	p.async = answering{input: input}
+	go func() {
+		m := <-input
+		m.Metadata.(*outgoing).flight.acked(0)
+	}()
+	recs := []Record{{Topic: "t", Value: make([]byte, 2*heldPayload)}}
+	if n, err := p.publish(t.Context(), recs, newFlight(1, recs)); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if p.out[0].value != nil {
+		t.Error("a large payload is kept")
+	}
+}
+
+// answering is a sarama producer of which only the input is used.
+type answering struct {
+	sarama.AsyncProducer
+	input chan *sarama.ProducerMessage
+}
+
+func (a answering) Input() chan<- *sarama.ProducerMessage { return a.input }

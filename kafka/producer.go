@@ -22,6 +22,8 @@ const (
 	closeGrace = 250 * time.Millisecond
 	// maxHeaderKeys bounds the cache of header names.
 	maxHeaderKeys = 256
+	// heldPayload is the largest payload that a slot may keep after its record.
+	heldPayload = 64 << 10
 )
 
 var errDelivery = errors.New("records were not acknowledged within the delivery timeout: see whether brokers and replicas are healthy")
@@ -132,7 +134,20 @@ func (p *producer) publish(ctx context.Context, recs []Record, f *flight) (sent 
 	if err == nil && paced {
 		p.topics.passed(recs)
 	}
+	if err == nil {
+		p.release(sent)
+	}
 	return sent, err
+}
+
+// release lets the large ones of n acknowledged records go: a slot that only large
+// batches reach would keep its last payload for the rest of the term.
+func (p *producer) release(n int) {
+	for i := range p.out[:n] {
+		if o := &p.out[i]; len(o.key)+len(o.value) > heldPayload {
+			*o = outgoing{}
+		}
+	}
 }
 
 // waveFull adds a record to the wave unless it would make its topic's batches
