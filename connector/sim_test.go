@@ -89,6 +89,15 @@ func newWorld(seed uint64, exactlyOnce bool) *world {
 	return w
 }
 
+// withoutGTIDs makes the world one of files and offsets.
+func (w *world) withoutGTIDs() {
+	w.files = true
+	for i := range w.binlog {
+		m := &w.binlog[i].Mark
+		m.GTID, m.First = position.GTID{}, 0
+	}
+}
+
 var errSim = errors.New("scripted fault")
 
 // chance rolls the dice and lets some virtual time pass.
@@ -427,6 +436,9 @@ func testSchedules(t *testing.T, exactlyOnce bool) {
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(seed, exactlyOnce)
+			if seed%3 == 2 {
+				w.withoutGTIDs()
+			}
 			for range 4 {
 				w.life(w.connector(), time.Duration(1+w.intn(20))*time.Second, w.intn(2) == 0)
 			}
@@ -434,7 +446,7 @@ func testSchedules(t *testing.T, exactlyOnce bool) {
 			c := w.connector()
 			w.life(c, 60*time.Second, false)
 			w.check(t, seed)
-			if p, _ := w.Position(); p.Set.Count() != 60 {
+			if p, _ := w.Position(); p.Pos != 6000 || !w.files && p.Set.Count() != 60 {
 				t.Fatalf("seed %d: after an orderly end the stored position is %s", seed, p)
 			}
 			if w.unclosed != 0 {

@@ -124,7 +124,8 @@ func (p *Position) Advance(m Mark) {
 
 // Covers reports whether everything published at o is also published at p.
 // Positions of different kinds (GTID and file, or file positions of different
-// servers or base names) do not cover each other.
+// servers or base names) do not cover each other. A file of no known server is
+// taken for one of p's, as it is when it is read on.
 func (p Position) Covers(o Position) bool {
 	if o.IsZero() {
 		return true
@@ -138,11 +139,15 @@ func (p Position) Covers(o Position) bool {
 		}
 		return p.Partial != nil && p.Partial.GTID == o.Partial.GTID && p.Partial.Rows >= o.Partial.Rows
 	}
-	if p.Set != nil || o.Set != nil || p.Server != o.Server {
+	if p.Set != nil || o.Set != nil || o.Server != "" && p.Server != o.Server {
 		return false
 	}
 	c, err := CompareFiles(p.File, o.File)
-	return err == nil && (c > 0 || c == 0 && p.Pos >= o.Pos)
+	if err != nil || c != 0 || p.Pos != o.Pos {
+		return err == nil && (c > 0 || c == 0 && p.Pos > o.Pos)
+	}
+	// What is published in part begins there in both.
+	return o.Partial == nil || p.Partial != nil && p.Partial.Rows >= o.Partial.Rows
 }
 
 // String is for logs and people: the last GTID with the size of the set, or

@@ -158,6 +158,11 @@ func TestCovers(t *testing.T) {
 	file := func(server, name string, pos uint64) Position {
 		return Position{Server: server, File: name, Pos: pos}
 	}
+	filePart := func(server, name string, pos, rows uint64) Position {
+		p := file(server, name, pos)
+		p.Partial = &Partial{Rows: rows}
+		return p
+	}
 	tests := []struct {
 		name string
 		p, o Position
@@ -174,6 +179,12 @@ func TestCovers(t *testing.T) {
 		{"later file", file("s", "b.000010", 4), file("s", "b.000009", 900), true},
 		{"earlier in file", file("s", "b.000009", 4), file("s", "b.000009", 900), false},
 		{"other server's file", file("s", "b.000010", 4), file("r", "b.000009", 900), false},
+		{"a file of no known server", file("s", "b.000010", 4), file("", "b.000009", 900), true},
+		{"of no known server over a server's", file("", "b.000010", 4), file("s", "b.000009", 900), false},
+		{"more rows at the same place", filePart("s", "b.000009", 4, 20), filePart("s", "b.000009", 4, 10), true},
+		{"fewer rows at the same place", filePart("s", "b.000009", 4, 10), filePart("s", "b.000009", 4, 20), false},
+		{"no rows at the same place", file("s", "b.000009", 4), filePart("s", "b.000009", 4, 20), false},
+		{"a later place after part", file("s", "b.000009", 5), filePart("s", "b.000009", 4, 20), true},
 		{"file against set", file("s", "b.000010", 4), set(uuidA + ":1"), false},
 	}
 	for _, tt := range tests {
