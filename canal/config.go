@@ -83,6 +83,9 @@ type Config struct {
 	// the primary key among the columns that are read. Without it they are counted
 	// and passed over, as partial updates of JSON columns always are.
 	Updates bool
+	// RefusePartialUpdates stops the stream at a partial update: what can't be read
+	// can't be refused later on.
+	RefusePartialUpdates bool
 
 	// Heartbeat is the period at which an idle server is asked to send a sign of
 	// life; default 10 s. After 2.5 periods of silence the connection is given up.

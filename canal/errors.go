@@ -82,6 +82,9 @@ const (
 	Lagging
 	// NoPrimary is returned when none of several hosts takes writes (retry).
 	NoPrimary
+	// PartialUpdate is returned for a partial update (binlog_row_value_options) when
+	// Config.RefusePartialUpdates is set.
+	PartialUpdate
 	// Demoted is returned when the server no longer takes writes and another one of
 	// the hosts does (retry).
 	Demoted
@@ -116,6 +119,7 @@ var kinds = [...]struct {
 	Phantoms:             {"phantoms", false},
 	Lagging:              {"lagging", true},
 	NoPrimary:            {"no_primary", true},
+	PartialUpdate:        {"partial_update", false},
 	Demoted:              {"demoted", true},
 }
 

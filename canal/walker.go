@@ -56,6 +56,8 @@ type walker struct {
 	group  group
 	hold   hold
 	inner  payload
+	// refusePartial stops at partial updates.
+	refusePartial bool
 	// inside is set in a compressed transaction, payload its header: the only one
 	// that can be seen when the transaction is passed over.
 	inside  bool
@@ -76,7 +78,7 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 		tables: newTables(cfg.Tables.Match),
 		file:   from.File, pos: from.Pos,
 		shapes:  shapes{flavor: flavor, needed: cfg.Needed, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
-		partial: from.Partial,
+		partial: from.Partial, refusePartial: cfg.RefusePartialUpdates,
 		origins: origins{counts: cfg.Origins},
 	}
 	if !w.byGTID && needsSkip(from) {
@@ -349,6 +351,9 @@ func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte
 		return nil
 	default:
 		w.group.updates++
+		if w.refusePartial && kind == replication.PARTIAL_UPDATE_ROWS_EVENT && w.group.fault == nil {
+			w.group.fault = w.partialUpdate(tm)
+		}
 		if !w.shapes.keys || !isUpdate(kind) {
 			return nil
 		}
@@ -360,6 +365,13 @@ func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte
 		return w.fail(SpoolFailed, err, "holding the rows of an open transaction")
 	}
 	return nil
+}
+
+// partialUpdate is decided at the commit, as all that is wrong with a transaction.
+func (w *walker) partialUpdate(tm *tableMap) error {
+	e := newError(PartialUpdate, nil, "a row of outbox table %s was updated, and logged in part only (binlog_row_value_options=PARTIAL_JSON); updates are not to be passed over", tm.table.name)
+	e.Table = tm.table.name.String()
+	return w.fail(PartialUpdate, e, "")
 }
 
 // fail makes an error with the place where the walker is. An *Error as the cause

@@ -445,6 +445,18 @@ func TestB034PartialJSONUpdates(t *testing.T) {
 	if got, want := f.w.Counts(), [5]uint64{1, 1, 0, 1, 0}; got != want {
 		t.Errorf("counts are %v, want %v", got, want)
 	}
+	// Where an update is fatal a partial one is, too, but not in what is undone.
+	b = mysqlLog()
+	for n, end := range []string{"ROLLBACK", "COMMIT"} {
+		b.GTID(gtid(uint64(n+1)), 0, 0)
+		b.Begin()
+		b.Map(o)
+		b.Rows(replication.PARTIAL_UPDATE_ROWS_EVENT, o.ID, 1, []byte("\x05\xff\xffnot a row"))
+		b.Query("shop", end)
+	}
+	f = newFeed(t)
+	f.cfg.RefusePartialUpdates = true
+	f.walk(b).fails(canal.PartialUpdate, gtid(2), "shop.outbox", "PARTIAL_JSON")
 }
 
 func TestB007TaggedGTIDs(t *testing.T) {

@@ -133,3 +133,26 @@ func TestPatternsThatMatchNothing(t *testing.T) {
 		}
 	}
 }
+
+// What can't be read reaches no router, so the source must know what is fatal.
+func TestFatalUpdatesAreFatalInPart(t *testing.T) {
+	for text, want := range map[string]bool{
+		"":                                 false,
+		"    outbox: {on_update: fatal}\n": true,
+		"    outbox: {on_update: fatal, skip_operations: [\"u\"]}\n": false,
+	} {
+		node, err := config.Build(config.YAML("good.yaml", []byte(goodYAML()+text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &node.Connectors[0]
+		route, err := newRoute(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := newSources(node, c, route, nil, slog.New(slog.DiscardHandler))
+		if err != nil || s.canal.RefusePartialUpdates != want {
+			t.Errorf("%q: %t, %v", text, s.canal.RefusePartialUpdates, err)
+		}
+	}
+}
