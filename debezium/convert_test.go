@@ -340,7 +340,7 @@ func TestOwnKeysWin(t *testing.T) {
 func TestListeners(t *testing.T) {
 	for listeners, want := range map[string]string{
 		"http://:8083": ":8083 remote", "http://0.0.0.0:8083,https://x:1": "0.0.0.0:8083 remote", "HTTP://localhost:80": "localhost:80", "http://[::1]:80": "[::1]:80",
-		"https://:8443": "", "8083": "", "": "127.0.0.1:8083",
+		"https://:8443": "", "8083": "", "": "127.0.0.1:8083", ",": "127.0.0.1:8083",
 	} {
 		c, err := Convert(Options{Worker: &File{"w", []byte("listeners=" + listeners)}})
 		if want == "" {
@@ -360,6 +360,9 @@ func TestListeners(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", listeners, got, want)
+		}
+		if told := strings.Contains(c.Lines[0].Text, "the first address alone"); told != strings.Contains(listeners, ",http") {
+			t.Errorf("%s: %s", listeners, c.Lines[0].Text)
 		}
 	}
 }

@@ -102,12 +102,12 @@ func (w *worker) listeners() {
 		// interface without passwords stays on this host.
 		return
 	}
-	if strings.TrimSpace(l.value) == "" {
+	list := splitList(l.value)
+	if len(list) == 0 {
 		w.same(l, "nothing is asked for")
 		return
 	}
-	first := splitList(l.value)[0]
-	u, err := url.Parse(first)
+	u, err := url.Parse(list[0])
 	switch {
 	case err != nil || u.Port() == "":
 		w.refuse(l, "is not http://host:port")
@@ -120,6 +120,9 @@ func (w *worker) listeners() {
 			// Written down in the worker's file, so it is meant.
 			w.settings = append(w.settings, config.Setting{Path: "admin.allow_remote", Value: true, Origin: l.origin()})
 			text = "and admin.allow_remote, since the file asks for an address that other hosts can reach"
+		}
+		if len(list) > 1 {
+			text = strings.TrimPrefix(text+"; the first address alone is listened on", "; ")
 		}
 		w.line(l, Taken, "admin.listen", text)
 	}
