@@ -20,7 +20,7 @@ import (
 
 func files(t *testing.T, dir string) int {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join(dir, "*"))
+	all, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +96,10 @@ func TestSpoolOfACutTransaction(t *testing.T) {
 	}
 	f := newFake(t, events(b, func(to *canaltest.Sender) error { to.Cut(); return errors.New("cut") }))
 	f.cfg.SpoolThreshold, f.cfg.PartRows = 1000, 10
+	f.cfg.SpoolDir = filepath.Join(f.cfg.SpoolDir, "[a") // a name, not a pattern
+	if err := os.Mkdir(f.cfg.SpoolDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	left := filepath.Join(f.cfg.SpoolDir, "transaction-1.spool")
 	if err := os.WriteFile(left, []byte("of a killed process"), 0o600); err != nil {
 		t.Fatal(err)

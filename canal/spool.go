@@ -20,12 +20,15 @@ type spoolDir struct{ path string }
 
 // clean removes what an earlier process left.
 func (d *spoolDir) clean() error {
-	left, err := filepath.Glob(filepath.Join(d.path, spoolPattern))
-	if err != nil {
-		return err
+	left, err := os.ReadDir(d.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("looking for left-over spool files: %w", err)
 	}
-	for _, name := range left {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, f := range left {
+		if ok, _ := filepath.Match(spoolPattern, f.Name()); !ok { // the pattern is a good one
+			continue
+		}
+		if err := os.Remove(filepath.Join(d.path, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing a left-over spool file: %w", err)
 		}
 	}
