@@ -9,7 +9,7 @@ TOOLS   := $(CURDIR)/.cache/tools
 CHAOS_TIME ?= 10m
 CHAOS_SEED ?= 0
 
-.PHONY: help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench microbench benchcmp generate
+.PHONY: rules help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench microbench benchcmp generate
 
 help: ## show the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-15s %s\n' "$$t" "$$d"; done
@@ -20,7 +20,7 @@ build: ## build bin/binlog-outbox
 demo: ## real MySQL and Kafka, a small shop, the connector, a kill -9 half-way, and the count
 	$(GO) run ./test/demo
 
-test: fast race e2e chaos-slice parity-compare ## everything, as CI runs it
+test: fast race e2e chaos-slice parity-compare rules ## everything, as CI runs it
 
 fast: ## vet and the unit tests: what each commit must pass
 	$(GO) vet ./...
@@ -52,6 +52,9 @@ parity: ## run the corpus through the real Debezium afresh and compare with what
 
 parity-compare: ## run the corpus through this program and compare with what Debezium sent
 	$(GO) test -timeout $(TIMEOUT) -count=1 ./test/parity/...
+
+rules: ## promtool checks the alerts, their tests and the dashboard's queries
+	$(GO) test -timeout $(TIMEOUT) -count=1 ./test/rules
 
 lint: ## golangci-lint with the project's rules
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

@@ -73,6 +73,8 @@ type Backlog struct {
 	// needed next, 0 when it has; HeadroomBytes is what it can purge before.
 	HeadroomSeconds *float64 `json:"headroom_seconds,omitempty"`
 	HeadroomBytes   *uint64  `json:"headroom_bytes,omitempty"`
+	// RetentionSeconds is how long the source keeps a binlog after its last event.
+	RetentionSeconds *float64 `json:"retention_seconds,omitempty"`
 }
 
 // Source is the open binlog stream of a connector.

@@ -80,6 +80,7 @@ var (
 	descAfter = prometheus.NewDesc("binlog_outbox_source_backlog_bytes", "Bytes of the source's binlogs after the place that was read. Absent when the source does not list its binlogs.", nil, nil)
 	descLeft  = prometheus.NewDesc("binlog_outbox_source_binlog_headroom_seconds", "Least time until the source may purge the binlog that is needed next; 0 when it has. Absent when it keeps binlogs for ever.", nil, nil)
 	descHeld  = prometheus.NewDesc("binlog_outbox_source_binlog_headroom_bytes", "Bytes of binlog that the source still has and the connector no longer needs. Absent when the source does not list its binlogs.", nil, nil)
+	descKeeps = prometheus.NewDesc("binlog_outbox_source_binlog_retention_seconds", "How long the source keeps a binlog after its last event. Absent when it keeps binlogs for ever.", nil, nil)
 	descAsked = prometheus.NewDesc("binlog_outbox_source_surveyed_timestamp_seconds", "When the source last said how far it has come, in seconds since the epoch.", nil, nil)
 	descRuns  = prometheus.NewDesc("binlog_outbox_connector_streaming", "1 while a term has its source and its sink open, else 0.", nil, nil)
 	descCapB  = prometheus.NewDesc("binlog_outbox_queue_capacity_bytes", "Bytes at which reading waits for publishing.", nil, nil)
@@ -93,7 +94,7 @@ type collector struct {
 
 func (col *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descState, descRuns, descQueue, descBytes, descCap, descCapB, descLag, descAhead, descAfter, descLeft, descHeld, descAsked,
+		descState, descRuns, descQueue, descBytes, descCap, descCapB, descLag, descAhead, descAfter, descLeft, descHeld, descKeeps, descAsked,
 	} {
 		ch <- d
 	}
@@ -122,6 +123,7 @@ func (col *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(descAfter, b.Placed, float64(b.Bytes))
 		gauge(descHeld, b.Placed, float64(b.HeadroomBytes))
 		gauge(descLeft, b.Expires, b.Headroom.Seconds())
+		gauge(descKeeps, b.Retention > 0, b.Retention.Seconds())
 		gauge(descAsked, true, float64(b.At.UnixMilli())/1000)
 	}
 	if s.Source == nil {

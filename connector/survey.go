@@ -37,6 +37,9 @@ type Backlog struct {
 	// does not say for how long.
 	Headroom time.Duration
 	Expires  bool
+	// Retention is how long the source keeps a binlog after its last event; zero when
+	// it keeps them for ever or does not say.
+	Retention time.Duration
 }
 
 // reach is up to where something has come: what a term has read, or what is durable.
@@ -98,7 +101,7 @@ func (s *surveys) backlog(c comparison) (_ *Backlog, lag time.Duration) {
 	if v == nil {
 		return nil, max(c.waiting, c.arrival)
 	}
-	b := &Backlog{At: v.At}
+	b := &Backlog{At: v.At, Retention: v.Retention}
 	placed := !v.Several || v.Server != "" && v.Server == c.server
 	if c.durable.has(v, placed) {
 		s.durable = later(s.durable, v.At)

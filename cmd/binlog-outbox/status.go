@@ -127,6 +127,10 @@ func backlogStatus(b *connector.Backlog) *admin.Backlog {
 		left := b.Headroom.Seconds()
 		out.HeadroomSeconds = &left
 	}
+	if b.Retention > 0 {
+		kept := b.Retention.Seconds()
+		out.RetentionSeconds = &kept
+	}
 	return out
 }
 
