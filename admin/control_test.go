@@ -113,7 +113,13 @@ func serveControl(t *testing.T, node Node, control Control) ask {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return answer{resp.StatusCode, resp.Header, string(b)}
+		a := answer{resp.StatusCode, resp.Header, string(b)}
+		if c, err := theContract(); err != nil {
+			t.Fatal(err)
+		} else if err := c.Check(r, body, a.code, a.header, b); err != nil {
+			t.Errorf("%s %s and docs/openapi.yaml: %v", method, path, err)
+		}
+		return a
 	}
 }
 
@@ -163,7 +169,7 @@ func TestWritesSayWhoAndWhy(t *testing.T) {
 	}{
 		{why, nil, Order{"ann (unverified) at 127.0.0.1", "deploy"}},
 		{`{"reason":"deploy"}`, nil, Order{"unknown at 127.0.0.1", "deploy"}},
-		{"", []string{reasonHeader, "deploy", byHeader, "ann"}, Order{"ann (unverified) at 127.0.0.1", "deploy"}},
+		{"", []string{ReasonHeader, "deploy", ByHeader, "ann"}, Order{"ann (unverified) at 127.0.0.1", "deploy"}},
 	} {
 		if a := ask("PUT", path, c.body, c.header...); a.code != 202 || f.last != c.want {
 			t.Errorf("%s: %d %s, %+v", c.body, a.code, a.body, f.last)
@@ -185,7 +191,7 @@ func TestWritesSayWhoAndWhy(t *testing.T) {
 		"a form":         {why, []string{"Content-Type", "text/plain"}, 415, CodeMediaType},
 		"a long reason":  {`{"reason":"` + strings.Repeat("x", maxReason+1) + `"}`, nil, 400, CodeInvalid},
 		"a large body":   {`{"reason":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413, CodeTooLarge},
-		"a large header": {"", []string{reasonHeader, strings.Repeat("x", maxReason+1)}, 400, CodeInvalid},
+		"a large header": {"", []string{ReasonHeader, strings.Repeat("x", maxReason+1)}, 400, CodeInvalid},
 	} {
 		if a := ask("PUT", path, c.body, c.header...); a.code != c.status || a.problem(t) != c.code {
 			t.Errorf("%s: %d %s, want %d %s", name, a.code, a.body, c.status, c.code)

@@ -113,14 +113,14 @@ func TestSnapshotRoute(t *testing.T) {
 	f := &fakeControl{}
 	ask := serveControl(t, &fakeNode{}, f)
 	const path = "/v1/cluster/snapshot"
-	if a := ask("GET", path, "", reasonHeader, "backup"); a.code != 200 || a.body != "state" || a.header.Get("Content-Type") != "application/octet-stream" {
+	if a := ask("GET", path, "", ReasonHeader, "backup"); a.code != 200 || a.body != "state" || a.header.Get("Content-Type") != "application/octet-stream" {
 		t.Errorf("%+v", a)
 	}
 	if a := ask("GET", path, ""); a.code != 400 || a.problem(t) != CodeReasonRequired {
 		t.Errorf("without a reason: %+v", a)
 	}
 	f.fail = errors.New("disk")
-	if a := ask("GET", path, "", reasonHeader, "backup"); a.code != 500 || a.problem(t) != CodeInternal {
+	if a := ask("GET", path, "", ReasonHeader, "backup"); a.code != 500 || a.problem(t) != CodeInternal {
 		t.Errorf("that fails: %+v", a)
 	}
 }

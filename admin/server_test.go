@@ -24,7 +24,7 @@ func (f *fakeNode) Status() Status {
 	if f.stuck != nil {
 		<-f.stuck
 	}
-	return Status{Node: "n1", Role: "leader", Term: 7, Connectors: []Connector{{Name: "orders", State: "running", Phase: "streaming"}}}
+	return Status{Node: "n1", Role: "leader", Term: 7, Connectors: []Connector{{Name: "orders", State: "running", Wanted: Wanted{State: Running}, Phase: "streaming"}}}
 }
 
 // serveBoth runs a server until the test ends and returns its URL.

@@ -17,9 +17,12 @@ const (
 	maxBody = 1 << 20
 	// maxReason bounds who and why, which are kept.
 	maxReason = 1000
+)
 
-	reasonHeader = "Binlog-Outbox-Reason"
-	byHeader     = "Binlog-Outbox-By"
+// The headers in which a write without a body says who asks for it and why.
+const (
+	ReasonHeader = "Binlog-Outbox-Reason"
+	ByHeader     = "Binlog-Outbox-By"
 )
 
 // orderFields are in the body of every write.
@@ -37,16 +40,16 @@ func readOrder(w http.ResponseWriter, r *http.Request, into any, said *orderFiel
 	}
 	reason, by := said.Reason, said.By
 	if reason == "" {
-		reason = r.Header.Get(reasonHeader)
+		reason = r.Header.Get(ReasonHeader)
 	}
 	if by == "" {
-		by = r.Header.Get(byHeader)
+		by = r.Header.Get(ByHeader)
 	}
 	reason, by = strings.TrimSpace(reason), strings.TrimSpace(by)
 	switch {
 	case reason == "":
 		return Order{}, &Problem{Status: http.StatusBadRequest, Code: CodeReasonRequired,
-			Detail: "say why, for the audit list: \"reason\" in the JSON body, or the header " + reasonHeader}
+			Detail: "say why, for the audit list: \"reason\" in the JSON body, or the header " + ReasonHeader}
 	case len(reason) > maxReason || len(by) > maxReason:
 		return Order{}, invalid(fmt.Sprintf("reason and by may have %d bytes each", maxReason))
 	}

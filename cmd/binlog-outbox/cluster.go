@@ -18,16 +18,17 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
-// newCluster is what can be done to a node's data directory while the node does
-// not run.
+// newCluster is what can be done to a cluster by way of one of its nodes, and to a
+// node's data directory while the node does not run.
 func newCluster(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cluster",
-		Short: "Bring a cluster back that has lost its majority or its disks",
+		Short: "Look at the nodes, change them, bring a cluster back that has lost its majority or its disks",
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newClusterRecover(p), newClusterRestore(p))
+	c.AddCommand(p.remote(c).clusterVerbs()...)
 	return c
 }
 

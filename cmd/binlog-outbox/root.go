@@ -17,10 +17,14 @@ import (
 
 // Exit codes, which are part of the interface.
 const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitConfig = 78 // EX_CONFIG of sysexits.h
+	exitOK        = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitNotFound  = 3
+	exitConflict  = 4
+	exitUnhealthy = 5
+	exitNoLeader  = 6
+	exitConfig    = 78 // EX_CONFIG of sysexits.h
 )
 
 // defaultConfig is read when nothing else is named and it is there.
@@ -60,6 +64,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 func (p *program) exit(err error) int {
 	var usage *usageError
 	var said *silentError
+	var answer *answerError
 	switch problems, isConfig := errors.AsType[config.Problems](err); {
 	case err == nil:
 		return exitOK
@@ -71,6 +76,9 @@ func (p *program) exit(err error) int {
 	case errors.As(err, &usage):
 		p.warn("binlog-outbox: " + err.Error())
 		return exitUsage
+	case errors.As(err, &answer):
+		p.warn("binlog-outbox: " + err.Error())
+		return answer.exitCode()
 	default:
 		p.warn("binlog-outbox: " + err.Error())
 		return exitFailed
@@ -97,7 +105,8 @@ func newRoot(p *program) *cobra.Command {
 		Short: "Outbox rows from the MySQL or MariaDB binlog to Kafka",
 		Long: "binlog-outbox tails the binlog, takes the rows inserted into outbox tables and writes them to\n" +
 			"Kafka as Debezium's outbox EventRouter does, with exactly-once delivery.\n\n" +
-			"Exit codes: 0 done, 1 failed, 2 wrong command line, 78 bad configuration.",
+			"Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not found, 4 conflict or wrong state,\n" +
+			"5 not well (status), 6 no leader, 78 bad configuration.",
 		SilenceUsage: true, SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -114,8 +123,8 @@ func newRoot(p *program) *cobra.Command {
 	flags.BoolVar(&p.tolerate, "tolerate-unknown", false, "pass over unknown keys of connector files, as Debezium does")
 	flags.StringVar(&p.dataDir, "data-dir", "", "`directory` of positions and decisions (BINLOG_OUTBOX_DATA_DIR)")
 	flags.StringArrayVar(&p.set, "set", nil, "one setting, as `path=value`: --set connectors[0].kafka.delivery=at_least_once")
-	flags.StringVarP(&p.output, "output", "o", "", "output `format` of commands that answer: json")
-	for _, c := range []*cobra.Command{newRun(p), newValidate(p), newPreview(p), newConfig(p), newCluster(p), newVersion(p)} {
+	flags.StringVarP(&p.output, "output", "o", "", "output `format` of commands that answer: json, and table or yaml of those that ask a node")
+	for _, c := range []*cobra.Command{newRun(p), newValidate(p), newPreview(p), newConfig(p), newStatus(p), newConnector(p), newOffset(p), newCluster(p), newLoggers(p), newAudit(p), newVersion(p)} {
 		root.AddCommand(c)
 	}
 	return root

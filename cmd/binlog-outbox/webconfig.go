@@ -30,6 +30,18 @@ func adminConfig(cfg *config.Config) (admin.Config, error) {
 	return a, nil
 }
 
+// servesTLS reports whether a web configuration file has a certificate.
+func servesTLS(file string) bool {
+	var w struct {
+		TLS struct {
+			File string `yaml:"cert_file"`
+			Text string `yaml:"cert"`
+		} `yaml:"tls_server_config"`
+	}
+	text, err := os.ReadFile(file)
+	return err == nil && yaml.Unmarshal(text, &w) == nil && w.TLS.File+w.TLS.Text != ""
+}
+
 // asksFor reads how clients of a web configuration file prove who they are. A file
 // that can't be read lets nobody in by itself; both are assumed then.
 func asksFor(file string) admin.Auth {

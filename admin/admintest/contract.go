@@ -1,0 +1,82 @@
+// Package admintest holds the answers of the admin server against its description.
+package admintest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+)
+
+// Contract is docs/openapi.yaml, to which the answers of handlers are held: also what
+// is in an answer and not in the document is wrong.
+type Contract struct {
+	Doc    *openapi3.T
+	router routers.Router
+}
+
+// Load reads the document.
+func Load(path string) (*Contract, error) {
+	doc, err := openapi3.NewLoader().LoadFromFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		return nil, err
+	}
+	doc.Servers = nil
+	for _, s := range doc.Components.Schemas {
+		strict(s)
+	}
+	router, err := gorillamux.NewRouter(doc)
+	return &Contract{doc, router}, err
+}
+
+// strict refuses properties that are not in the document, at all depths.
+func strict(ref *openapi3.SchemaRef) {
+	s := ref.Value
+	if ref.Ref == "" && s.Type.Is("object") && s.AdditionalProperties.Schema == nil && s.AdditionalProperties.Has == nil {
+		no := false
+		s.AdditionalProperties.Has = &no
+	}
+	for _, p := range s.Properties {
+		if p.Ref == "" {
+			strict(p)
+		}
+	}
+	if s.Items != nil && s.Items.Ref == "" {
+		strict(s.Items)
+	}
+}
+
+// Check holds one request with its body, and its answer, against the document.
+func (c *Contract) Check(r *http.Request, body string, code int, header http.Header, answer []byte) error {
+	if !strings.HasPrefix(r.URL.Path, "/v1/") {
+		return nil
+	}
+	asked := r.Clone(r.Context())
+	asked.Body = io.NopCloser(strings.NewReader(body))
+	route, params, err := c.router.FindRoute(asked)
+	if err != nil {
+		if code == http.StatusNotFound || code == http.StatusMethodNotAllowed {
+			return nil
+		}
+		return fmt.Errorf("the document has no %s %s", r.Method, r.URL.Path)
+	}
+	in := &openapi3filter.RequestValidationInput{
+		Request: asked, PathParams: params, Route: route, Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+	}
+	if err := openapi3filter.ValidateRequest(r.Context(), in); err != nil && code < http.StatusMultipleChoices {
+		return fmt.Errorf("a request that the document refuses is answered with %d: %w", code, err)
+	}
+	return openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: code, Header: header, Body: io.NopCloser(bytes.NewReader(answer)),
+	})
+}

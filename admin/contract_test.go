@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/binlog-outbox/binlog-outbox/admin/admintest"
+)
+
+var theContract = sync.OnceValues(func() (*admintest.Contract, error) { return admintest.Load("../docs/openapi.yaml") })
+
+// TestContractIsWhole: every route of the server is in the document and the other
+// way round, and each has been answered well in this test.
+func TestContractIsWhole(t *testing.T) {
+	c, err := theContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := serveControl(t, &fakeNode{}, &fakeControl{})
+	for path, item := range c.Doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			body := ""
+			if operation.RequestBody != nil {
+				body = map[string]string{
+					"setOffset": `{"reason":"r","at":"now"}`, "addMember": `{"reason":"r","id":"n","address":"n:1"}`, "setLogger": `{"reason":"r","level":"info"}`,
+				}[operation.OperationID]
+				if body == "" {
+					body = why
+				}
+			}
+			full := strings.NewReplacer("{name}", "orders", "{id}", "n4").Replace(path)
+			if a := ask(method, full, body, ReasonHeader, "r"); a.code >= 300 {
+				t.Errorf("%s %s: %d %s", method, full, a.code, a.body)
+			}
+		}
+	}
+	registered := 0
+	s := &Server{control: &fakeControl{}}
+	count := func(_ Role, pattern string, _ http.HandlerFunc) {
+		registered++
+		method, path, _ := strings.Cut(pattern, " ")
+		if item := c.Doc.Paths.Value(path); item == nil || item.GetOperation(method) == nil {
+			t.Errorf("%s is not in the document", pattern)
+		}
+	}
+	s.controlRoutes(count)
+	s.operationRoutes(count)
+	documented := 0
+	for _, item := range c.Doc.Paths.Map() {
+		documented += len(item.Operations())
+	}
+	if documented != registered+1 { // and the status
+		t.Errorf("%d operations in the document, %d routes", documented, registered+1)
+	}
+}
