@@ -20,6 +20,9 @@ func TestContractIsWhole(t *testing.T) {
 	}
 	ask := serveControl(t, &fakeNode{}, &fakeControl{})
 	for path, item := range c.Doc.Paths.Map() {
+		if path == "/v1/events" {
+			continue // has no end, and tests of its own
+		}
 		for method, operation := range item.Operations() {
 			body := ""
 			if operation.RequestBody != nil {
@@ -51,7 +54,7 @@ func TestContractIsWhole(t *testing.T) {
 	for _, item := range c.Doc.Paths.Map() {
 		documented += len(item.Operations())
 	}
-	if documented != registered+1 { // and the status
-		t.Errorf("%d operations in the document, %d routes", documented, registered+1)
+	if documented != registered+2 { // and status and events
+		t.Errorf("%d operations in the document, %d routes", documented, registered+2)
 	}
 }

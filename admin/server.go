@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +52,9 @@ type Config struct {
 	// Roles are those of the users and certificates that have not all rights; who is
 	// not listed may view. Empty: everybody who proves who they are may do all.
 	Roles map[string]Role
+
+	// pace and patience are those of events; 0 for the defaults.
+	pace, patience time.Duration
 }
 
 // Auth is how clients prove who they are.
@@ -68,6 +72,10 @@ type Server struct {
 	log      *slog.Logger
 	listener net.Listener
 	http     *http.Server
+	// streams holds a place for each client that follows events, closing is closed
+	// when the server ends.
+	streams chan struct{}
+	closing chan struct{}
 }
 
 // The limits keep a slow or greedy client from holding the node's memory; the
@@ -90,13 +98,14 @@ func Listen(cfg Config, node Node, control Control, metrics prometheus.Gatherer,
 	if err != nil {
 		return nil, fmt.Errorf("opening the admin listener: %w", err)
 	}
-	s := &Server{cfg: cfg, node: node, control: control, log: log, listener: l}
+	s := &Server{cfg: cfg, node: node, control: control, log: log, listener: l, streams: make(chan struct{}, maxStreams), closing: make(chan struct{})}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(s.closing) }))
 	return s, nil
 }
 
@@ -170,6 +179,7 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("GET /readyz", s.readyz)
 	handle := func(need Role, pattern string, h http.HandlerFunc) { mux.Handle(pattern, s.guarded(need, h)) }
 	handle(View, "GET /v1/status", s.status)
+	handle(View, "GET /v1/events", s.events)
 	s.controlRoutes(handle)
 	s.operationRoutes(handle)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{

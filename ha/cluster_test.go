@@ -85,6 +85,7 @@ func TestClusterWithTLS(t *testing.T) {
 	}
 	// Operators may talk to any node.
 	must(t, f.SetRunState(ctx, "orders", Paused, "maintenance", "ann"))
+	must(t, f.RestartConnector(ctx, "orders", "kick", "ann"))
 	var rejected *RejectedError
 	if err := f.SetPosition(ctx, "orders", at(1), "again", "ann"); !errors.As(err, &rejected) || rejected.Reason != ReasonNotStopped || rejected.Have.Position.Seq != 5 {
 		t.Errorf("a refusal by way of a follower: %v", err)
@@ -92,7 +93,7 @@ func TestClusterWithTLS(t *testing.T) {
 	for _, n := range nodes {
 		waitUntil(t, "all nodes have the state", func() bool {
 			st, _ := n.Connector("orders")
-			return st.Position.Seq == 5 && st.RunState.State == Paused
+			return st.Position.Seq == 5 && st.RunState.State == Paused && st.Restarts == 1
 		})
 	}
 	cluster := leader.Status().Cluster
