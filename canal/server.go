@@ -206,14 +206,7 @@ func connected[T any](ctx context.Context, cfg Config, d *dialer, f func(*sessio
 	}
 	defer conn.Quit() //nolint:errcheck // a farewell, so that the server does not log an aborted connection
 	s := &session{conn: conn, maria: isMariaDB(conn.GetServerVersion()), plain: cfg.TLSOptional && cfg.TLS == nil}
-	v, err := guarded(func() (T, error) {
-		// The handshake asks for a collation that MariaDB need not know, and a server
-		// may be told not to listen to it: names would come in another character set.
-		if _, err := s.conn.Execute("SET NAMES utf8mb4"); err != nil {
-			return none, classify(err, Disconnected, "setting the character set of the connection")
-		}
-		return f(s)
-	})
+	v, err := guarded(func() (T, error) { return f(s) })
 	if err != nil {
 		return none, ctxOr(ctx, err)
 	}
@@ -250,6 +243,16 @@ func (s *session) query(what, sql string, args ...any) (*mysql.Result, error) {
 		return nil, newError(ServerFailed, nil, "asking the server for %s brought no rows", what)
 	}
 	return r, nil
+}
+
+// inUTF8 is query for what asks for names and texts. The handshake asks for a
+// collation that MariaDB need not know, and a server may be told not to listen to
+// it: they would come in another character set.
+func (s *session) inUTF8(what, sql string, args ...any) (*mysql.Result, error) {
+	if _, err := s.conn.Execute("SET NAMES utf8mb4"); err != nil {
+		return nil, classify(err, Disconnected, "setting the character set to ask the server for "+what)
+	}
+	return s.query(what, sql, args...)
 }
 
 func (s *session) value(what, sql string, args ...any) (string, error) {
@@ -450,7 +453,7 @@ func olderThan(version string, major, minor int) bool {
 }
 
 func (s *session) columns(name schema.Name) ([]schema.ColumnInfo, error) {
-	r, err := s.query("the columns of "+name.String(), schema.ColumnsQuery, name.Database, name.Table)
+	r, err := s.inUTF8("the columns of "+name.String(), schema.ColumnsQuery, name.Database, name.Table)
 	if err != nil {
 		return nil, err
 	}

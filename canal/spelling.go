@@ -12,7 +12,7 @@ const spellingQuery = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.T
 // case, as Debezium's lists allow; ok is false when there is no such table.
 func Spelling(ctx context.Context, cfg Config, name schema.Name) (spelled schema.Name, ok bool, err error) {
 	spelled, err = onHost(ctx, cfg, func(s *session) (schema.Name, error) {
-		r, err := s.query("the spelling of "+name.String(), spellingQuery, name.Database, name.Table)
+		r, err := s.inUTF8("the spelling of "+name.String(), spellingQuery, name.Database, name.Table)
 		if err != nil || r.RowNumber() == 0 {
 			return schema.Name{}, err
 		}
@@ -26,7 +26,7 @@ const tablesQuery = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TAB
 // Matching lists the outbox tables that are there and visible to the user.
 func Matching(ctx context.Context, cfg Config) ([]schema.Name, error) {
 	return onHost(ctx, cfg, func(s *session) ([]schema.Name, error) {
-		r, err := s.query("its tables", tablesQuery)
+		r, err := s.inUTF8("its tables", tablesQuery)
 		if err != nil {
 			return nil, err
 		}
