@@ -1,6 +1,7 @@
 package canal
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -42,8 +43,19 @@ var (
 	ErrAbsent = errAbsent
 )
 
-// Handle takes one event.
-func (w *Walker) Handle(raw []byte) error { return w.w.handle(raw) }
+// Handle takes one event. It is overwritten afterwards, as the memory of the
+// connection's reader is: nothing may have been kept of it.
+func (w *Walker) Handle(raw []byte) error {
+	lent := bytes.Clone(raw)
+	err := w.w.handle(lent, false)
+	for i := range lent {
+		lent[i] = 0xa5
+	}
+	return err
+}
+
+// HandleLent takes one event and leaves it alone.
+func (w *Walker) HandleLent(raw []byte) error { return w.w.handle(raw, false) }
 
 // Close removes the spool.
 func (w *Walker) Close() error {
@@ -89,3 +101,12 @@ func Classify(err error) error { return classify(err, Disconnected, "reading the
 
 // Ended is closed when all goroutines of a stream have ended.
 func Ended(s *Stream) <-chan struct{} { return s.ended }
+
+// Packets reads the packets of a connection.
+type Packets = packets
+
+// NewPackets makes a reader that expects a sequence number first.
+var NewPackets = newPackets
+
+// Next takes a packet.
+func (p *packets) Next() ([]byte, bool, error) { return p.next() }

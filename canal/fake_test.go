@@ -209,7 +209,8 @@ func TestStreamFailures(t *testing.T) {
 		{"cut", func(to *canaltest.Sender) error { to.Cut(); return io.EOF }, canal.Disconnected, true},
 		{"B020 half-open connection", silence, canal.Disconnected, true},
 		{"end of dump, then silence", func(to *canaltest.Sender) error { return to.Packet([]byte{mysql.EOF_HEADER, 0, 0, 0, 0}) }, canal.Disconnected, true},
-		{"unknown packet, then silence", func(to *canaltest.Sender) error { return to.Packet([]byte{0x42}) }, canal.Disconnected, true},
+		{"unknown packet, then silence", func(to *canaltest.Sender) error { return to.Packet([]byte{0x42}) }, canal.ServerFailed, true},
+		{"empty packet", func(to *canaltest.Sender) error { return to.Packet(nil) }, canal.ServerFailed, true},
 		{"garbage", func(to *canaltest.Sender) error { return to.Event([]byte("not an event at all")) }, canal.Disconnected, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

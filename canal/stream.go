@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/client"
-	"github.com/go-mysql-org/go-mysql/mysql"
-	"github.com/go-mysql-org/go-mysql/replication"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
@@ -138,11 +136,11 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 	}
 	cfg.progress("asking for the binlog")
 	w := s.newWalker(cfg, p.from)
-	syncer, streamer, err := s.dump(cfg, p.from, w)
+	d, err := s.dump(cfg, p.from, w)
 	if err != nil {
 		return err
 	}
-	go s.watch(all, syncer, streamer, w)
+	go s.watch(all, d, w)
 	return nil
 }
 
@@ -171,14 +169,17 @@ func (s *Stream) prove(ctx context.Context, cfg, all Config, p plan) (reading bo
 	w.proof = p.proof
 	w.proof.proven = done
 	gtid := slog.String("gtid", p.proof.gtid.String())
-	syncer, streamer, err := s.dump(cfg, p.without, w)
+	d, err := s.dump(cfg, p.without, w)
 	if err == nil {
-		if _, err = streamer.GetEvent(proven); errors.Is(err, context.Canceled) {
-			go s.watch(all, syncer, streamer, w)
+		select {
+		case <-d.done:
+			err = d.err
+		case <-proven.Done():
+			go s.watch(all, d, w)
 			return true, nil
 		}
 		s.dialer.close()
-		s.release(syncer, w)
+		s.release(d, w)
 	}
 	s.dialer.reopen()
 	if ctx.Err() != nil {
@@ -226,17 +227,16 @@ func (s *Stream) newWalker(cfg Config, from position.Position) *walker {
 }
 
 // dump asks for the binlog; the events go to w.
-func (s *Stream) dump(cfg Config, from position.Position, w *walker) (*replication.BinlogSyncer, *replication.BinlogStreamer, error) {
-	syncer := replication.NewBinlogSyncer(s.syncerConfig(cfg, w))
-	streamer, err := guarded(func() (*replication.BinlogStreamer, error) { return start(syncer, s.server.Flavor, from) })
+func (s *Stream) dump(cfg Config, from position.Position, w *walker) (*dump, error) {
+	d, err := guarded(func() (*dump, error) { return startDump(cfg, s.dialer, s.server.Flavor, from, s.sameServer) })
 	if err != nil {
-		s.dialer.close() // before the syncer, which would open a connection to KILL the old one
-		syncer.Close()
-		return nil, nil, s.refused(classify(err, Unreachable, "starting to read the binlog at "+from.String()), cfg)
+		s.dialer.close()
+		return nil, s.refused(classify(err, Unreachable, "starting to read the binlog at "+from.String()), cfg)
 	}
 	// From now on two heartbeats may get lost, no more.
 	s.dialer.setReadTimeout(cfg.readTimeout())
-	return syncer, streamer, nil
+	go d.run(w.handle)
+	return d, nil
 }
 
 // refused names the right that is missing when the server lets us log in, but not
@@ -248,29 +248,6 @@ func (s *Stream) refused(err error, cfg Config) error {
 	}
 	return newError(AccessDenied, e.err, "user %s may log in but not read the binlog: GRANT REPLICATION SLAVE ON *.* TO %s", cfg.User, cfg.User)
 }
-
-// syncerConfig sets go-mysql up as a reader of packets and nothing else: no
-// decoding, no retry of its own, no GTID book-keeping, no KILL of old
-// connections (the dialer refuses it one), no semi-sync acknowledgements.
-func (s *Stream) syncerConfig(cfg Config, w *walker) replication.BinlogSyncerConfig {
-	return replication.BinlogSyncerConfig{
-		ServerID: cfg.ServerID, Flavor: string(s.server.Flavor),
-		Host: cfg.Host, Port: uint16(cfg.Port), User: cfg.User, Password: cfg.Password, TLSConfig: cfg.tls(),
-		RawModeEnabled:          true,
-		SynchronousEventHandler: handlerFunc(func(e *replication.BinlogEvent) error { return w.handle(e.RawData) }),
-		HeartbeatPeriod:         cfg.Heartbeat,
-		DisableRetrySync:        true,
-		DiscardGTIDSet:          true,
-		EventCacheCount:         16,
-		Dialer:                  s.dialer.open(max(cfg.ConnectTimeout, cfg.readTimeout())),
-		Logger:                  slog.New(quiet{cfg.Logger.Handler()}),
-		Option:                  s.sameServer,
-	}
-}
-
-type handlerFunc func(*replication.BinlogEvent) error
-
-func (f handlerFunc) HandleEvent(e *replication.BinlogEvent) error { return f(e) }
 
 // sameServer checks on the dump's own connection that it leads to the server
 // that was checked: behind a name or a proxy there may be several.
@@ -285,53 +262,35 @@ func (s *Stream) sameServer(c *client.Conn) error {
 	return nil
 }
 
-func start(syncer *replication.BinlogSyncer, flavor position.Flavor, from position.Position) (*replication.BinlogStreamer, error) {
-	if !from.HasGTID() {
-		pos := from.Pos
-		if needsSkip(from) {
-			pos = 4
-		}
-		return syncer.StartSync(mysql.Position{Name: from.File, Pos: uint32(pos)})
-	}
-	// Through text: go-mysql must not get hold of our set, it would add to it.
-	set, err := mysql.ParseGTIDSet(string(flavor), from.Set.String())
-	if err != nil {
-		return nil, newError(BadConfig, err, "handing on the position")
-	}
-	return syncer.StartSyncGTID(set)
-}
-
 // watch waits for the end of the reading, for whatever reason, and tells Next. The
 // goroutine that looks after the server's role is its own.
-func (s *Stream) watch(cfg Config, syncer *replication.BinlogSyncer, streamer *replication.BinlogStreamer, w *walker) {
+func (s *Stream) watch(cfg Config, d *dump, w *walker) {
 	defer close(s.ended)
 	ctx, cancel := context.WithCancel(context.Background())
 	var guard sync.WaitGroup
 	if s.several && cfg.role() != anyRole && s.server.ReadOnly == "" && cfg.RoleCheck > 0 {
 		guard.Go(func() { s.watchRole(ctx, cfg, s.at) })
 	}
-	// The events go to the handler, so that all that ever comes here is the end.
-	_, err := streamer.GetEvent(context.Background())
+	<-d.done
 	cancel()
-	err = s.reason(err)
+	err := s.reason(d.err)
 	s.queue.fail(err)
 	s.metrics.failed(err)
 	s.dialer.close()
-	s.release(syncer, w)
+	s.release(d, w)
 	guard.Wait()
 }
 
 // release frees what belongs to one dump. The dialer must be closed.
-func (s *Stream) release(syncer *replication.BinlogSyncer, w *walker) {
-	syncer.Close() // waits for go-mysql's goroutine
+func (s *Stream) release(d *dump, w *walker) {
+	d.close()
 	w.inner.close()
 	if err := w.hold.reset(0); err != nil {
 		s.log.Warn("removing a spool file", slog.Any("error", err))
 	}
 }
 
-// reason makes an *Error of what ended the reading. It does not look at the
-// walker: go-mysql's goroutine may still be on its way out.
+// reason makes an *Error of what ended the reading.
 func (s *Stream) reason(err error) error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -451,20 +410,3 @@ func (s *Stream) Status() Status {
 	}
 	return st
 }
-
-// quiet passes go-mysql's warnings and errors on as debug lines: each of them
-// comes back as an error of ours as well. Its informational lines hold the whole
-// configuration, TLS keys included.
-type quiet struct{ to slog.Handler }
-
-func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn && q.to.Enabled(ctx, slog.LevelDebug)
-}
-
-func (q quiet) Handle(ctx context.Context, r slog.Record) error {
-	line := slog.NewRecord(r.Time, slog.LevelDebug, "go-mysql: "+r.Message, r.PC)
-	return q.to.Handle(ctx, line)
-}
-
-func (q quiet) WithAttrs([]slog.Attr) slog.Handler { return q }
-func (q quiet) WithGroup(string) slog.Handler      { return q }

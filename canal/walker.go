@@ -62,6 +62,7 @@ type walker struct {
 	// that can be seen when the transaction is passed over.
 	inside  bool
 	payload header
+	owned   bool // the event at hand may be kept
 }
 
 type limits struct {
@@ -92,8 +93,10 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 func needsSkip(p position.Position) bool { return p.Pos > 1<<32-1 }
 
 // handle takes one event as it came from the server, checksum included if there
-// is one. It takes over raw. Panics of what it calls become errors.
-func (w *walker) handle(raw []byte) (err error) {
+// is one. Unless owned says otherwise nothing of raw is kept. Panics of what it calls
+// become errors.
+func (w *walker) handle(raw []byte, owned bool) (err error) {
+	w.owned = owned
 	defer func() {
 		if r := recover(); r != nil {
 			// The panic's text may hold data.
@@ -360,6 +363,9 @@ func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte
 	}
 	if w.skipTo > 0 {
 		return nil // before the position where to go on
+	}
+	if !w.owned && !w.inside {
+		raw = bytes.Clone(raw)
 	}
 	if err := w.hold.add(tm, raw); err != nil {
 		return w.fail(SpoolFailed, err, "holding the rows of an open transaction")
