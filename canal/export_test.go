@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/replication"
+
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
@@ -110,3 +112,48 @@ var NewPackets = newPackets
 
 // Next takes a packet.
 func (p *packets) Next() ([]byte, bool, error) { return p.next() }
+
+// Shape decodes the rows behind a table map.
+type Shape = shape
+
+// NewShape makes a shape out of the event with the table map; one of head describes
+// the format. Nil wants all columns.
+func NewShape(head [][]byte, tableMapEvent []byte, wanted []int) (*Shape, error) {
+	s := shapes{flavor: position.MySQL, columns: func(schema.Name) (asked, error) { return asked{}, nil }}
+	if wanted != nil {
+		s.needed = func(*schema.Table) []int { return wanted }
+	}
+	for _, e := range head {
+		if replication.EventType(e[4]) != replication.FORMAT_DESCRIPTION_EVENT {
+			continue
+		}
+		var err error
+		if s.format, err = parseFormat(e); err != nil {
+			return nil, err
+		}
+	}
+	m, err := parseTableMapHead(tableMapEvent[headerLen:], s.format.idSize(replication.TABLE_MAP_EVENT))
+	if err != nil {
+		return nil, err
+	}
+	name := schema.Name{Database: string(m.db), Table: string(m.tab)}
+	return s.of(&tableMap{table: &table{name: name, outbox: true}, body: m.rest})
+}
+
+// Direct reports whether go-mysql is left out.
+func (sh *shape) Direct() bool { return sh.isDirect }
+
+// LeaveToGoMySQL has go-mysql read the rows.
+func (sh *shape) LeaveToGoMySQL() { sh.isDirect = false }
+
+// IsDirect reports whether a type is read without go-mysql.
+var IsDirect = isDirect
+
+// Rows decodes an event.
+func (sh *shape) Rows(raw []byte) (rows []schema.Row, err error) {
+	err = sh.rows(raw, 1<<20, func(r schema.Row) error {
+		rows = append(rows, r)
+		return nil
+	})
+	return rows, err
+}

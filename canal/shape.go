@@ -42,6 +42,8 @@ type shape struct {
 	// asOf is how far the server was when it was asked for the names, which the
 	// binlog does not tell; the zero position when it tells them or nobody knows.
 	asOf position.Position
+	// isDirect: go-mysql is not needed for what is wanted of a row.
+	isDirect bool
 }
 
 // shapes makes shapes out of table maps. It is owned by the walker.
@@ -115,6 +117,7 @@ func (s *shapes) make(tm *tableMap) (*shape, error) {
 			m.ColumnType[i] = mysql.MYSQL_TYPE_BLOB
 		}
 	}
+	sh.isDirect = sh.areDirect()
 	// Signs are schema's matter; with the bitmap go-mysql builds a map per row.
 	m.SignednessBitmap = nil
 	return sh, nil
@@ -251,7 +254,7 @@ func wireMap(name schema.Name, m *replication.TableMapEvent, types []byte, f pos
 }
 
 // rows decodes one rows event of inserts or updates and calls f for each row, which
-// owns it. raw is changed.
+// owns it. raw belongs to the rows from then on.
 func (sh *shape) rows(raw []byte, maxSize int64, f func(schema.Row) error) error {
 	raw, err := plainRows(raw, sh.idSize, maxSize)
 	if err != nil {
@@ -265,12 +268,22 @@ func (sh *shape) rows(raw []byte, maxSize int64, f func(schema.Row) error) error
 	if err := sh.check(&h); err != nil {
 		return err
 	}
+	images := [2]rowsHead{h}
+	if h.after == nil {
+		return sh.images(raw, body, images[:1], f)
+	}
+	images[1] = h.afterImage()
+	return sh.images(raw, body, images[:], f)
+}
+
+// images decodes the rows of an event whose rows have such images.
+func (sh *shape) images(raw, body []byte, images []rowsHead, f func(schema.Row) error) error {
+	if sh.isDirect {
+		return sh.direct(body, images, f)
+	}
+	h := &images[0]
 	binary.LittleEndian.PutUint32(body, 1) // the one table id that the parser knows
 	clear(body[4 : sh.idSize+2])           // and no end of statement, at which it would forget
-	images := []rowsHead{h}
-	if h.after != nil {
-		images = append(images, h.afterImage())
-	}
 	for start := h.prefix; start < len(body); {
 		end, n := start, 0
 		for ; end < len(body) && n < chunkRows; n++ {

@@ -17,7 +17,7 @@ import (
 type Column struct {
 	Name     string
 	Type     byte   // mysql.MYSQL_TYPE_...
-	Meta     uint16 // VARCHAR: bytes; BLOB, JSON: length bytes
+	Meta     uint16 // VARCHAR, CHAR: bytes; BLOB, JSON: length bytes
 	NotNull  bool
 	Unsigned bool
 }
@@ -35,6 +35,11 @@ func VarChar(name string, chars int) Column {
 
 // Text is LONGTEXT.
 func Text(name string) Column { return Column{Name: name, Type: mysql.MYSQL_TYPE_BLOB, Meta: 4} }
+
+// Char is CHAR(chars).
+func Char(name string, chars int) Column {
+	return Column{Name: name, Type: mysql.MYSQL_TYPE_STRING, Meta: uint16(4 * chars)}
+}
 
 // JSON is MySQL's JSON; its values are binary documents.
 func JSON(name string) Column { return Column{Name: name, Type: mysql.MYSQL_TYPE_JSON, Meta: 4} }
@@ -74,7 +79,10 @@ func (b *Binlog) Map(t Table) {
 	for i, c := range t.Columns {
 		body = append(body, c.Type)
 		switch c.Type {
-		case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_STRING:
+		case mysql.MYSQL_TYPE_STRING:
+			// The type comes first; two bits of the length are folded into it.
+			metas = append(metas, mysql.MYSQL_TYPE_STRING^byte(c.Meta>>8&3)<<4, byte(c.Meta))
+		case mysql.MYSQL_TYPE_VARCHAR:
 			metas = binary.LittleEndian.AppendUint16(metas, c.Meta)
 		case mysql.MYSQL_TYPE_BLOB, mysql.MYSQL_TYPE_JSON, mysql.MYSQL_TYPE_GEOMETRY, mysql.MYSQL_TYPE_VECTOR:
 			metas = append(metas, byte(c.Meta))
@@ -93,7 +101,7 @@ func (t Table) optional() []byte {
 	n := 0
 	for _, c := range t.Columns {
 		switch c.Type {
-		case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_LONGLONG:
+		case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_LONGLONG:
 			if n%8 == 0 {
 				signs = append(signs, 0)
 			}
@@ -203,11 +211,13 @@ func encode(c Column, v any) []byte {
 		return fixed(uint64(v.(int64)), 1)
 	case mysql.MYSQL_TYPE_SHORT:
 		return fixed(uint64(v.(int64)), 2)
+	case mysql.MYSQL_TYPE_INT24:
+		return fixed(uint64(v.(int64)), 3)
 	case mysql.MYSQL_TYPE_LONG:
 		return fixed(uint64(v.(int64)), 4)
 	case mysql.MYSQL_TYPE_LONGLONG:
 		return fixed(uint64(v.(int64)), 8)
-	case mysql.MYSQL_TYPE_VARCHAR:
+	case mysql.MYSQL_TYPE_VARCHAR, mysql.MYSQL_TYPE_STRING:
 		n := 1
 		if c.Meta > 255 {
 			n = 2
