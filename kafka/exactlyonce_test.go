@@ -236,6 +236,21 @@ func TestRepeatedCommitOfTheOpenRecordTakesANewEpoch(t *testing.T) {
 	}
 }
 
+// A new cluster has no transaction coordinator until it is asked for one, and then
+// soon. Whoever asks again only after seconds has the consumers wait.
+func TestOpeningWaitsShortlyForTheFirstCoordinator(t *testing.T) {
+	c := kafkatest.Start(t)
+	topic := c.Topic("orders", 1, nil)
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.FindCoordinator}, Err: kerr.CoordinatorNotAvailable, Count: 4})
+	began := time.Now()
+	s, _, _ := reopen(t, publisher(t, config(c.Brokers())))
+	if took := time.Since(began); took > 1900*time.Millisecond {
+		t.Errorf("opened after %v", took)
+	}
+	b := newBatcher(topic)
+	commit(t, s, b.next(1, 1))
+}
+
 func TestLeadershipIsVerifiedAroundTheClaim(t *testing.T) {
 	lost := errors.New("not the leader")
 	for _, c := range []struct {

@@ -70,7 +70,13 @@ func reach(sc *sarama.Config, brokers []string, check func(*sarama.Broker) error
 func (p *Publisher) connect(ctx context.Context, transactionalID string, transactionRetry func()) (*producer, error) {
 	check := func(*sarama.Broker) error { return nil }
 	if transactionalID != "" {
-		check = supportsExactlyOnce
+		check = func(b *sarama.Broker) error {
+			if err := supportsExactlyOnce(b); err != nil {
+				return err
+			}
+			awaitCoordinator(ctx, b, transactionalID)
+			return nil
+		}
 	}
 	d := newDialer(&p.cfg, transactionalID == "")
 	var status atomic.Pointer[sarama.AsyncProducer]
