@@ -26,6 +26,9 @@ var quiet = slog.New(slog.DiscardHandler)
 // cores keeps up, of every sort of transaction.
 func load(o Options) workload.Load {
 	l := workload.Load{PerSecond: 250, Writers: 4, Batch: 2, MaxRows: 5, Size: 200, RolledBack: 5, Savepoint: 10, Compressed: 5, Foreign: 10, Tidy: 5}
+	if o.PerSecond > 0 {
+		l.PerSecond = o.PerSecond
+	}
 	if o.MariaDB {
 		l.Compressed = 0
 	}

@@ -46,7 +46,9 @@ type Options struct {
 	// Direct leaves out all proxies, for measurements.
 	Direct bool
 	Seed   uint64
-	Log    io.Writer
+	// PerSecond is how many transactions are written in a second; 0 means 250.
+	PerSecond int
+	Log       io.Writer
 }
 
 // Stage is a cluster of nodes with its servers and the shop that writes.

@@ -62,6 +62,7 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&s.each, "each", 10*time.Minute, "how long before everything is made anew, with another seed")
 	flags.IntVar(&s.times, "times", 20, "how often, of zombie, outage and failover")
 	flags.DurationVar(&s.asleep, "asleep", time.Minute, "how long a leader is stopped, or the servers are gone, of zombie and outage")
+	flags.IntVar(&s.options.PerSecond, "load", 0, "transactions a second; 0 means 250")
 	flags.IntVar(&s.rate, "rate", 1000, "rows a second, of failover")
 	flags.StringVar(&s.only, "only", "", "only kinds of faults with this in their name")
 	flags.BoolVar(&s.rush, "rush", false, "faults of the leader alone, one every few seconds")
