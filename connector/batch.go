@@ -100,7 +100,7 @@ func signal(c chan struct{}) {
 func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) error {
 	for {
 		p.mu.Lock()
-		crowded := len(p.filling.Marks) >= maxMarks
+		crowded := len(p.filling.Marks) >= maxMarks || p.full() && len(p.filling.Records) == 0
 		if crowded || p.isAlone(tx) && !p.filling.empty() {
 			p.flush = true
 			signal(p.ready)

@@ -100,6 +100,10 @@ func (c *Connector) Restart() { signal(c.restart) }
 // only when all goroutines of the connector have ended.
 func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	defer c.setState(Unassigned, nil)
+	select { // a restart that was asked for while another node worked is over
+	case <-c.restart:
+	default:
+	}
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = c.cfg.RetryInitial, c.cfg.RetryMax
 	open, cancel := either(stop, lease)

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
@@ -84,6 +85,24 @@ func TestRefusedRowFailsWithItsGTID(t *testing.T) {
 		w.check(t, 3)
 		if uint64(len(w.log)) != w.rows {
 			t.Fatalf("%d records for %d rows", len(w.log), w.rows)
+		}
+	})
+}
+
+// A restart that was asked for while another node led is none of the next term's.
+func TestRestartIsForTheRunAtHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorld()
+		c := w.connector()
+		c.Restart()
+		stop, end := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { defer close(done); c.Run(stop, context.Background(), 1) }()
+		settle()
+		end()
+		<-done
+		if s := c.Status(); s.Terms != 1 || w.sinks != 1 {
+			t.Errorf("%d terms streamed, %d were begun", s.Terms, w.sinks)
 		}
 	})
 }
@@ -437,6 +456,52 @@ func TestMarksAreBounded(t *testing.T) {
 		<-done
 		if total != 2*maxMarks+5 {
 			t.Errorf("%d marks came out of %d", total, 2*maxMarks+5)
+		}
+	})
+}
+
+// refuser can't encode any row.
+type refuser struct{ *world }
+
+func (refuser) Encode(Memory, *schema.Row) (kafka.Record, bool, error) {
+	return kafka.Record{}, false, errors.New("no such topic")
+}
+
+// A batch that is full of rows that are skipped does not wait for the idle commit.
+func TestSkippedRowsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		enc := refuser{&world{}}
+		p := newPipe(Limits{Rows: 7, Bytes: 1 << 20}, enc)
+		p.setter = &setter{policy: Errors{Row: Skip}, enc: enc, now: time.Now}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for n := range uint64(20) {
+				tx := &canal.Transaction{
+					Mark: position.Mark{GTID: position.GTID{SID: simServer, Seq: n + 1}, First: n + 1}, Final: true,
+					Rows: []schema.Row{{Op: schema.Insert, After: []any{n}}},
+				}
+				if err := p.add(t.Context(), tx, 0); err != nil {
+					t.Error(err)
+				}
+			}
+			p.close(nil)
+		}()
+		skipped := 0
+		for {
+			b, ended, err := p.take(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ended {
+				break
+			}
+			skipped += len(b.asides)
+			p.put(b)
+		}
+		<-done
+		if skipped != 20 {
+			t.Errorf("%d of 20 rows were skipped", skipped)
 		}
 	})
 }

@@ -45,6 +45,7 @@ type world struct {
 	bad      badRows
 	opens    int   // times the source was opened
 	unclosed int   // sources that are open
+	sinks    int   // sinks that were made
 	away     error // what opening the source answers while it is set
 
 	// What is durable.
@@ -193,7 +194,13 @@ type simSink struct {
 	dead   bool
 }
 
-func (w *world) NewSink(uint64) (Sink, error)  { return &simSink{w: w}, nil }
+func (w *world) NewSink(uint64) (Sink, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sinks++
+	return &simSink{w: w}, nil
+}
+
 func (w *world) KeepsPosition() bool           { return w.exactlyOnce }
 func (w *world) IdleCommit() time.Duration     { return time.Second }
 func (s *simSink) Close(context.Context) error { s.dead = true; return nil }

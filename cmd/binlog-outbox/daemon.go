@@ -84,8 +84,13 @@ func (d *daemon) run(ctx context.Context) error {
 	var nodeErr, adminErr error
 	wg.Go(func() { d.notices.run(serving, d.node) })
 	wg.Go(func() { d.fleet.follow(serving) })
+	blind := make(chan struct{}) // closed when the admin server has failed
 	if d.admin != nil {
-		wg.Go(func() { adminErr = d.admin.Run(serving) })
+		wg.Go(func() {
+			if adminErr = d.admin.Run(serving); adminErr != nil {
+				close(blind)
+			}
+		})
 	}
 	failed := make(chan struct{})
 	wg.Go(func() {
@@ -100,6 +105,8 @@ func (d *daemon) run(ctx context.Context) error {
 	wg.Go(func() {
 		select {
 		case <-failed:
+			stopLeading()
+		case <-blind: // nobody should run a node that can't be looked at
 			stopLeading()
 		case <-leading.Done():
 		}

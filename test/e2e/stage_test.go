@@ -207,6 +207,9 @@ func (s *stage) terminate() {
 	s.notePeak()
 	ctx, cancel := context.WithTimeout(s.t.Context(), termination)
 	defer cancel()
+	if _, err := s.proc.Admin(ctx); err != nil { // a SIGTERM before it listens ends it as kill -9 does
+		s.t.Fatal(err)
+	}
 	if err := s.proc.Terminate(ctx); err != nil {
 		s.t.Fatal(err)
 	}
