@@ -36,26 +36,44 @@ func (r Role) String() string {
 func (s *Server) guarded(need Role, h http.HandlerFunc) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user := s.user(r)
-		var refusal *Problem
-		switch {
-		case origins.Check(r) != nil:
-			refusal = &Problem{Status: http.StatusForbidden, Code: CodeForbidden, Detail: "a page of another site asked for this"}
-		case user == "" && !s.ownName(r):
-			refusal = &Problem{Status: http.StatusForbidden, Code: CodeForbidden,
-				Detail: "the Host header names " + clipName(r.Host) + ", which is not this server: use its address, or localhost"}
-		case user == "" && s.mustAuthenticate():
-			refusal = &Problem{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Detail: "a password or a client certificate is needed"}
-		case s.role(user) < need:
-			refusal = &Problem{Status: http.StatusForbidden, Code: CodeForbidden,
-				Detail: user + " has the role " + s.role(user).String() + ", and this needs " + need.String()}
-		}
+		user, refusal := s.mayAsk(origins, need, r)
 		if refusal != nil {
 			writeProblem(w, refusal)
 			return
 		}
 		h(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 	})
+}
+
+// guardedConnect does so for Kafka Connect's REST API, in its form of errors.
+func (s *Server) guardedConnect(connect *ConnectAPI) http.Handler {
+	origins := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, refusal := s.mayAsk(origins, connectRole(r), r)
+		if refusal != nil {
+			failed(refusal.Status, refusal.Detail).write(w)
+			return
+		}
+		connect.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+	})
+}
+
+// mayAsk returns who asks, and what stands against it, if anything.
+func (s *Server) mayAsk(origins *http.CrossOriginProtection, need Role, r *http.Request) (user string, refusal *Problem) {
+	user = s.user(r)
+	switch {
+	case origins.Check(r) != nil:
+		refusal = &Problem{Status: http.StatusForbidden, Code: CodeForbidden, Detail: "a page of another site asked for this"}
+	case user == "" && !s.ownName(r):
+		refusal = &Problem{Status: http.StatusForbidden, Code: CodeForbidden,
+			Detail: "the Host header names " + clipName(r.Host) + ", which is not this server: use its address, or localhost"}
+	case user == "" && s.mustAuthenticate():
+		refusal = &Problem{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Detail: "a password or a client certificate is needed"}
+	case s.role(user) < need:
+		refusal = &Problem{Status: http.StatusForbidden, Code: CodeForbidden,
+			Detail: user + " has the role " + s.role(user).String() + ", and this needs " + need.String()}
+	}
+	return user, refusal
 }
 
 type userKey struct{}

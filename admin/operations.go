@@ -77,6 +77,8 @@ type Logger struct {
 	Level string `json:"level"`
 	// Until is when the level goes back to the configured one; absent for never.
 	Until *time.Time `json:"until,omitempty"`
+	// Changed is when the level was last set over HTTP; absent for never.
+	Changed *time.Time `json:"changed_at,omitempty"`
 }
 
 // operationRoutes are the routes of the cluster and the node.

@@ -52,6 +52,8 @@ type Config struct {
 	// Roles are those of the users and certificates that have not all rights; who is
 	// not listed may view. Empty: everybody who proves who they are may do all.
 	Roles map[string]Role
+	// Connect is Kafka Connect's REST API; nil serves none.
+	Connect *ConnectAPI
 
 	// pace and patience are those of events; 0 for the defaults.
 	pace, patience time.Duration
@@ -190,14 +192,28 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	handle(Admin, "GET /debug/pprof/profile", pprof.Profile)
 	handle(Admin, "GET /debug/pprof/symbol", pprof.Symbol)
 	handle(Admin, "GET /debug/pprof/trace", pprof.Trace)
-	return &problems{mux}
+	p := &problems{mux: mux}
+	if s.cfg.Connect != nil {
+		p.connect = s.guardedConnect(s.cfg.Connect)
+	}
+	return p
 }
 
 // problems answers in the form of /v1 below it, also for what no route is there for.
-type problems struct{ mux *http.ServeMux }
+// Whatever else has no route is Kafka Connect's, if that is served.
+type problems struct {
+	mux     *http.ServeMux
+	connect http.Handler
+}
 
 func (p *problems) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h, pattern := p.mux.Handler(r); pattern == "" && strings.HasPrefix(r.URL.Path, "/v1/") {
+	h, pattern := p.mux.Handler(r)
+	v1 := strings.HasPrefix(r.URL.Path, "/v1/")
+	if pattern == "" && !v1 && p.connect != nil {
+		p.connect.ServeHTTP(w, r)
+		return
+	}
+	if pattern == "" && v1 {
 		said := &unsaid{header: http.Header{}}
 		h.ServeHTTP(said, r)
 		if said.code == http.StatusMethodNotAllowed {

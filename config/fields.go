@@ -96,7 +96,7 @@ func nodeFields() []field {
 		{path: "admin.roles", example: "{prometheus: view, deploy: operate, ann: admin}",
 			doc: "What each user of web_config, or each client certificate (by its common name), may do: view; operate, which is also to pause, resume, stop and restart; admin, which is all. Who is not listed may view; without a list all may do all."},
 		{path: "admin.connect_api", def: "true",
-			doc: "Answer Kafka Connect's REST API (/connectors) as well."},
+			doc: "Answer Kafka Connect's REST API (docs/connect-api.md) as well."},
 
 		{path: "metrics", doc: "What /metrics serves beside binlog_outbox_*."},
 		{path: "metrics.debezium_names", def: "off", replaces: "the rules file of jmx_exporter", words: []string{"off", "examples", "lowercase", "jmx"},

@@ -11,8 +11,8 @@ import (
 	"github.com/magiconair/properties"
 )
 
-// mask is what is shown in place of a secret.
-const mask = "***"
+// Mask is what is shown in place of a secret.
+const Mask = "***"
 
 // Secret is a text that must not be seen: a password, a token, a private key. In
 // every printed form (fmt, JSON, YAML, slog) it is "***", or "" when not set.
@@ -55,7 +55,7 @@ func (s Secret) String() string {
 	if s.text == "" {
 		return ""
 	}
-	return mask
+	return Mask
 }
 
 // Format implements fmt.Formatter, so that no verb prints the fields.

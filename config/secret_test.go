@@ -37,7 +37,7 @@ func TestB107SecretsAreNeverShown(t *testing.T) {
 	for name, f := range marshal {
 		for _, value := range []any{s, c} {
 			out, err := f(value)
-			if err != nil || !strings.Contains(string(out), mask) || strings.Contains(string(out), password) {
+			if err != nil || !strings.Contains(string(out), Mask) || strings.Contains(string(out), password) {
 				t.Errorf("%s of %T: %s, %v", name, value, out, err)
 			}
 		}
@@ -50,14 +50,14 @@ func TestB107SecretsAreNeverShown(t *testing.T) {
 func TestB107ReferencesAreShownValuesNot(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "",
-		"hunter2":                  mask,
+		"hunter2":                  Mask,
 		"${env:A}":                 "${env:A}",
 		"${env:A}${file:/a:b}":     "${env:A}${file:/a:b}",
-		"${env:A}hunter2":          mask,
-		"hunter2${env:A}":          mask,
-		"${hunter2}":               mask,
-		"a${b":                     mask,
-		"${env:A}-${env:B}hunter2": mask,
+		"${env:A}hunter2":          Mask,
+		"hunter2${env:A}":          Mask,
+		"${hunter2}":               Mask,
+		"a${b":                     Mask,
+		"${env:A}-${env:B}hunter2": Mask,
 	} {
 		if got := NewSecret(text).Reference(); got != want {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)

@@ -23,6 +23,21 @@ func (c *Config) Tree(effective bool) yaml.MapSlice {
 	return tree
 }
 
+// ConnectorSettings returns what was set of the connector at place i of the list,
+// with paths within the connector: texts, numbers, []string and map[string]string.
+// References are as they were written, and other secrets are Mask.
+func (c *Config) ConnectorSettings(i int) []Setting {
+	s := shower{config: c, table: fieldTable()}
+	base := index("connectors", i)
+	var out []Setting
+	walk(base, reflect.ValueOf(&c.Connectors[i]).Elem(), func(path string, v reflect.Value) {
+		if s.set(path, v) {
+			out = append(out, Setting{Path: strings.TrimPrefix(path, base+"."), Value: s.leaf(path, v), Origin: c.origins[path].origin})
+		}
+	})
+	return out
+}
+
 type shower struct {
 	config    *Config
 	effective bool

@@ -44,19 +44,35 @@ func (b *builder) validate() {
 func (b *builder) together(path string, i int) {
 	c := &b.config.Connectors[i]
 	for j := range i {
-		o := &b.config.Connectors[j]
-		if c.Name == o.Name {
-			continue // said already
+		if o := &b.config.Connectors[j]; c.Name != o.Name { // said already
+			for _, e := range c.conflicts(o, fmt.Sprintf("connectors[%d]", j)) {
+				b.require(false, join(path, e.Path), "%v", e.Err)
+			}
 		}
-		b.require(c.transactionalID() != o.transactionalID(), join(path, "kafka.transactional_id_prefix"),
-			"makes the transactional id %s, which is also that of connectors[%d]; each needs its own", c.transactionalID(), j)
-		if c.Source.ServerID == 0 || c.Source.ServerID != o.Source.ServerID {
-			continue
-		}
-		at := slices.IndexFunc(c.Source.Addresses(), func(a string) bool { return slices.Contains(o.Source.Addresses(), a) })
-		b.require(at < 0, join(path, "source.server_id"),
-			"%d is also that of connectors[%d], which reads the same server; MySQL would end the one's connection for the other's", c.Source.ServerID, j)
 	}
+}
+
+// ConflictWith returns a FieldError when c can't run beside o, which has another
+// name: they would share what each needs for itself.
+func (c *Connector) ConflictWith(o *Connector) error {
+	for _, e := range c.conflicts(o, "connector "+o.Name) {
+		return &e
+	}
+	return nil
+}
+
+func (c *Connector) conflicts(o *Connector, other string) []FieldError {
+	var out []FieldError
+	if id := c.transactionalID(); id == o.transactionalID() {
+		out = append(out, FieldError{"kafka.transactional_id_prefix",
+			fmt.Errorf("makes the transactional id %s, which is also that of %s; each needs its own", id, other)})
+	}
+	shared := func(a string) bool { return slices.Contains(o.Source.Addresses(), a) }
+	if c.Source.ServerID != 0 && c.Source.ServerID == o.Source.ServerID && slices.ContainsFunc(c.Source.Addresses(), shared) {
+		out = append(out, FieldError{"source.server_id",
+			fmt.Errorf("%d is also that of %s, which reads the same server; MySQL would end the one's connection for the other's", c.Source.ServerID, other)})
+	}
+	return out
 }
 
 // transactionalID names the connector to Kafka, and its position topic.

@@ -64,6 +64,7 @@ type Connector struct {
 	surveys   surveys
 
 	restart chan struct{}
+	topics  topics
 	// alone is the transaction that the next term publishes by itself. Only Run
 	// and what it calls use it.
 	alone position.Mark

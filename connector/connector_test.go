@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -279,6 +280,13 @@ func TestStatusFollowsTheStream(t *testing.T) {
 		if s.State != StateRunning || s.Phase != "streaming" || s.Source == nil || s.Published != w.rows ||
 			s.Position.Seq != w.rows || s.Position.Set.Count() != 60 || s.QueueRecords != 0 {
 			t.Fatalf("%+v", s)
+		}
+		if got := c.Topics(); !slices.Equal(got, []string{"t"}) {
+			t.Fatalf("topics are %v", got)
+		}
+		c.ResetTopics()
+		if got := c.Topics(); len(got) > 0 {
+			t.Fatalf("topics after a reset are %v", got)
 		}
 	})
 }

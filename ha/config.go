@@ -1,6 +1,7 @@
 package ha
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -101,6 +102,9 @@ type Config struct {
 	TrailingLogs      uint64
 	SnapshotInterval  time.Duration
 
+	// Answer answers what AskLeader and AskNode have brought here from another node; nil answers nothing. It is called by many goroutines, also before Open
+	// returns, within EnqueueTimeout and ApplyTimeout.
+	Answer func(ctx context.Context, question []byte) []byte
 	// EnqueueTimeout is how long a write waits to be taken up; after it nothing
 	// was written. ApplyTimeout is how long it then waits for its result; after
 	// it the outcome is unknown.

@@ -15,8 +15,8 @@ import (
 )
 
 // Nodes ask each other: who are you, please write this or change the members
-// (anyone to the leader), let me in, and do you miss the leader too. One request
-// per connection: all are rare. Fields that the other side does not know are passed over. A message is a length of four bytes, big endian, and JSON.
+// (anyone to the leader), let me in, do you miss the leader too, and what the program
+// around the node wants to know of the leader. One request per connection: all are rare. Fields that the other side does not know are passed over. A message is a length of four bytes, big endian, and JSON.
 
 const maxMessage = 2 * maxCommand
 
@@ -26,6 +26,7 @@ type peerRequest struct {
 	Member *memberRequest `json:"member,omitempty"`
 	Join   *joinRequest   `json:"join,omitempty"`
 	Gone   *goneRequest   `json:"gone,omitempty"`
+	Ask    *askRequest    `json:"ask,omitempty"`
 }
 
 type peerResponse struct {
@@ -34,6 +35,7 @@ type peerResponse struct {
 	// not know, having no leader.
 	Member *bool      `json:"member,omitempty"`
 	Bid    *bid       `json:"bid,omitempty"`
+	Answer []byte     `json:"answer,omitempty"`
 	Error  *wireError `json:"error,omitempty"`
 }
 
@@ -226,6 +228,11 @@ func (n *Node) servePeer(ctx context.Context, conn net.Conn) {
 	case req.Gone != nil:
 		b := n.bid(ctx, req.Gone.RaftID)
 		resp.Bid = &b
+	case req.Ask != nil:
+		var err error
+		if resp.Answer, err = n.answer(ctx, req.Ask); err != nil {
+			resp.Error = toWire(err)
+		}
 	default:
 		resp.Error = toWire(fmt.Errorf("%w: unknown request", ErrInvalid))
 	}
@@ -250,14 +257,18 @@ func (n *Node) applyForPeer(ctx context.Context, a *applyRequest) error {
 
 // forward has the leader carry out a request.
 func (n *Node) forward(ctx context.Context, leader raft.ServerID, o op, req *peerRequest) error {
+	return n.forwardFor(ctx, leader, o, req, new(peerResponse))
+}
+
+// forwardFor does so and fills resp.
+func (n *Node) forwardFor(ctx context.Context, leader raft.ServerID, o op, req *peerRequest, resp *peerResponse) error {
 	addr, ok := n.members.address(leader)
 	if !ok {
 		return fmt.Errorf("%w: the address of %s is not known", ErrNoLeader, leader)
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.EnqueueTimeout+n.cfg.ApplyTimeout)
 	defer cancel()
-	var resp peerResponse
-	sent, err := n.ask(ctx, addr, req, &resp)
+	sent, err := n.ask(ctx, addr, req, resp)
 	switch {
 	case err != nil && sent:
 		return &UnknownOutcomeError{string(o), err}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +27,8 @@ type daemon struct {
 	notices *notices
 	admin   *admin.Server
 	fleet   *fleet
+	// connect answers other nodes too, as soon as it is there.
+	connect atomic.Pointer[admin.ConnectAPI]
 }
 
 // registry takes metrics and gives them out.
@@ -43,7 +46,9 @@ func newDaemon(cfg *config.Config, comp *compiler, log *slog.Logger, reg registr
 	}
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
 	d := &daemon{cfg: cfg, log: log, notices: newNotices()}
-	d.node, err = ha.Open(raftConfig(cfg), log.With("component", "raft"), reg)
+	rc := raftConfig(cfg)
+	rc.Answer = d.answer
+	d.node, err = ha.Open(rc, log.With("component", "raft"), reg)
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +62,15 @@ func newDaemon(cfg *config.Config, comp *compiler, log *slog.Logger, reg registr
 	if d.fleet, err = newFleet(cfg, d.node, d.notices, reg, log, comp); err != nil {
 		return nil, err
 	}
+	connect := admin.NewConnectAPI(&connectNode{d: d}, &control{d}, log.With("component", "admin"))
+	d.connect.Store(connect)
 	if cfg.Admin.Listen != "" {
 		ac, err := adminConfig(cfg)
 		if err != nil {
 			return nil, err
+		}
+		if cfg.Admin.ConnectAPI {
+			ac.Connect = connect
 		}
 		d.admin, err = admin.Listen(ac, d, &control{d}, reg, log.With("component", "admin"))
 		if err != nil {
@@ -68,6 +78,14 @@ func newDaemon(cfg *config.Config, comp *compiler, log *slog.Logger, reg registr
 		}
 	}
 	return d, nil
+}
+
+// answer answers another node.
+func (d *daemon) answer(ctx context.Context, question []byte) []byte {
+	if c := d.connect.Load(); c != nil {
+		return c.Answer(ctx, question)
+	}
+	return nil // it has just begun; the asker tries again
 }
 
 // run works until ctx ends and then stops in the order that loses nothing: the

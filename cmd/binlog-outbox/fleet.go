@@ -14,6 +14,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/debezium"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
@@ -45,8 +46,11 @@ type runner struct {
 	// the file alone.
 	stored json.RawMessage
 	// clash is set when file and store both have the name.
-	clash   bool
-	metrics *registrations
+	clash bool
+	// conflict is set when it shares what it may not share with another one, which
+	// may go away.
+	conflict bool
+	metrics  *registrations
 	// standby takes the source's series away while another node runs it.
 	standby func()
 }
@@ -141,9 +145,9 @@ func (f *fleet) reconcile() {
 	defer f.mu.Unlock()
 	different := false
 	for name, have := range f.runners {
-		config, kept := stored[name]
+		keys, kept := stored[name]
 		declared := f.fromFile(name) != nil
-		if declared && !kept && have.stored == nil || kept && slices.Equal(config, have.stored) && declared == have.clash {
+		if declared && !kept && have.stored == nil || kept && slices.Equal(keys, have.stored) && declared == have.clash {
 			continue
 		}
 		have.metrics.unregister() // the series of its successor have the same names
@@ -153,9 +157,15 @@ func (f *fleet) reconcile() {
 			f.runners[name] = f.declared(name)
 		}
 	}
-	for name, config := range stored {
+	for name, have := range f.runners {
+		if different && have.conflict {
+			have.metrics.unregister()
+			delete(f.runners, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
 		if f.runners[name] == nil {
-			f.runners[name] = f.fromStore(name, config)
+			f.runners[name] = f.fromStore(name, stored[name])
 			different = true
 		}
 	}
@@ -177,6 +187,9 @@ func (f *fleet) declared(name string) *runner {
 func (f *fleet) fromStore(name string, stored json.RawMessage) *runner {
 	clash := f.fromFile(name) != nil
 	c, err := f.compiler.compile(name, stored)
+	if err == nil {
+		err = f.conflict(c)
+	}
 	var r *runner
 	switch {
 	case clash:
@@ -189,12 +202,54 @@ func (f *fleet) fromStore(name string, stored json.RawMessage) *runner {
 		}
 	}
 	r.stored, r.clash = stored, clash
+	_, r.conflict = errors.AsType[*config.FieldError](err)
 	return r
+}
+
+// conflict says why c can't run beside the others; f.mu is held.
+func (f *fleet) conflict(c *config.Connector) error {
+	for _, name := range slices.Sorted(maps.Keys(f.runners)) {
+		if o := f.runners[name]; name != c.Name && o.config != nil {
+			if err := c.ConflictWith(o.config); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // errClash is a name in two places, of which neither may win: nodes with another
 // file would run another connector on the same position.
 var errClash = errors.New("a connector of this name stands in this node's file and was also put over the REST API: delete the one that was put, or take it out of the file")
+
+// check says what would become of a connector's keys beside the other connectors,
+// and all that is wrong. It builds nothing that stays.
+func (f *fleet) check(keys map[string]string) ([]debezium.Line, config.Problems) {
+	text, err := json.Marshal(keys)
+	if err != nil {
+		return nil, config.Problems{{Message: err.Error()}}
+	}
+	var c *config.Connector
+	conversion, err := f.compiler.convert(keys["name"], text)
+	if err == nil {
+		c, err = f.compiler.build(conversion)
+	}
+	if err == nil {
+		f.mu.Lock()
+		err = f.conflict(c)
+		f.mu.Unlock()
+	}
+	field, isField := errors.AsType[*config.FieldError](err)
+	problems, areProblems := errors.AsType[config.Problems](err)
+	switch {
+	case areProblems, err == nil:
+	case isField:
+		problems = config.Problems{{Path: ownSection + field.Path, Message: field.Err.Error()}}
+	default:
+		problems = config.Problems{{Message: err.Error()}}
+	}
+	return conversion.Lines, problems
+}
 
 // list returns the connectors, those of the file first and then by name, and a
 // channel that is closed when they are no longer these.
@@ -219,6 +274,13 @@ func (f *fleet) list() ([]*runner, <-chan struct{}) {
 func (f *fleet) all() []*runner {
 	out, _ := f.list()
 	return out
+}
+
+// named returns the connector of a name; nil when there is none.
+func (f *fleet) named(name string) *runner {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.runners[name]
 }
 
 // job is one runner at work.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -35,9 +34,21 @@ func startNode(t *testing.T, id, dir, yaml string) *aNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker := debezium.File{Name: "worker.properties", Data: []byte("bootstrap.servers=127.0.0.1:1\n")}
-	n := &aNode{id: id, reg: prometheus.NewRegistry()}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	return runNode(t, cfg)
+}
+
+func runNode(t *testing.T, cfg *config.Config) *aNode {
+	t.Helper()
+	const converter = "org.apache.kafka.connect.storage.StringConverter"
+	return runNodeWith(t, cfg, debezium.File{Name: "worker.properties", Data: []byte(
+		"bootstrap.servers=127.0.0.1:1\nkey.converter=" + converter + "\nvalue.converter=" + converter + "\n")})
+}
+
+func runNodeWith(t *testing.T, cfg *config.Config, worker debezium.File) *aNode {
+	t.Helper()
+	n := &aNode{id: cfg.Node.ID, reg: prometheus.NewRegistry()}
+	log := newLogger(cfg.Log, t.Output())
+	var err error
 	if n.daemon, err = newDaemon(cfg, &compiler{worker: &worker}, log, n.reg); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +63,7 @@ func startNode(t *testing.T, id, dir, yaml string) *aNode {
 		}
 		stopped = true
 		if err := <-done; err != nil {
-			t.Errorf("node %s: %v", id, err)
+			t.Errorf("node %s: %v", n.id, err)
 		}
 	}
 	t.Cleanup(n.stop)

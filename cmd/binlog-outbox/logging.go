@@ -59,8 +59,8 @@ type levels struct {
 
 // change is a level in place of the configured one, until a time if that is not zero.
 type change struct {
-	level slog.Level
-	until time.Time
+	level     slog.Level
+	until, at time.Time
 }
 
 func (c change) over(now time.Time) bool { return !c.until.IsZero() && now.After(c.until) }

@@ -98,7 +98,7 @@ func (c *control) Loggers() []admin.Logger {
 	l, now := c.levels(), time.Now()
 	for _, name := range l.names() {
 		at := l.of(name, now)
-		out = append(out, admin.Logger{Name: name, Level: strings.ToLower(at.level.String()), Until: timeOrNil(at.until)})
+		out = append(out, admin.Logger{Name: name, Level: strings.ToLower(at.level.String()), Until: timeOrNil(at.until), Changed: timeOrNil(at.at)})
 	}
 	return out
 }
@@ -106,7 +106,7 @@ func (c *control) Loggers() []admin.Logger {
 // SetLogger implements admin.Operations. It must work without a leader, so that it
 // is told in this node's log and nowhere else.
 func (c *control) SetLogger(name, level string, during time.Duration, by admin.Order) error {
-	var set change
+	set := change{at: time.Now()}
 	switch strings.ToLower(level) {
 	case "debug", "info", "warn", "error":
 		set.level = parseLevel(level)

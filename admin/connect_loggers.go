@@ -1,0 +1,80 @@
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+type loggerLevel struct {
+	Level    string `json:"level"`
+	Modified *int64 `json:"last_modified"`
+}
+
+func (l *Logger) connectLevel() loggerLevel {
+	out := loggerLevel{Level: strings.ToUpper(l.Level)}
+	if l.Changed != nil {
+		ms := l.Changed.UnixMilli()
+		out.Modified = &ms
+	}
+	return out
+}
+
+func (a *ConnectAPI) loggers(*http.Request) (httpAnswer, error) {
+	out := map[string]loggerLevel{}
+	for _, l := range a.control.Loggers() {
+		out[l.Name] = l.connectLevel()
+	}
+	return ok(out)
+}
+
+func (a *ConnectAPI) logger(r *http.Request) (httpAnswer, error) {
+	for _, l := range a.control.Loggers() {
+		if l.Name == r.PathValue("logger") {
+			return ok(l.connectLevel())
+		}
+	}
+	return httpAnswer{}, refused(http.StatusNotFound, "Logger %s not found.", r.PathValue("logger"))
+}
+
+// connectLevels are ours, by log4j's.
+var connectLevels = map[string]string{"TRACE": "debug", "DEBUG": "debug", "INFO": "info", "WARN": "warn", "ERROR": "error", "FATAL": "error"}
+
+func (a *ConnectAPI) setLogger(r *http.Request) (httpAnswer, error) {
+	var body map[string]any
+	if err := readConnectBody(r, &body); err != nil {
+		return httpAnswer{}, err
+	}
+	text, given := body["level"].(string)
+	if !given {
+		return httpAnswer{}, refused(http.StatusBadRequest, "Desired 'level' parameter was not specified in request.")
+	}
+	level, known := connectLevels[strings.ToUpper(text)]
+	if !known {
+		return httpAnswer{}, refused(http.StatusNotFound, "invalid log level '%s'.", text)
+	}
+	name := r.PathValue("logger")
+	if err := a.control.SetLogger(name, level, 0, order(r)); err != nil {
+		return httpAnswer{}, err
+	}
+	if strings.EqualFold(r.URL.Query().Get("scope"), "cluster") {
+		return a.setLoggerElsewhere(r, text)
+	}
+	return ok([]string{name})
+}
+
+// setLoggerElsewhere has the other nodes do the same.
+func (a *ConnectAPI) setLoggerElsewhere(r *http.Request, level string) (httpAnswer, error) {
+	body, err := json.Marshal(map[string]string{"level": level})
+	if err != nil {
+		return httpAnswer{}, err
+	}
+	q, err := json.Marshal(question{Method: r.Method, URI: r.URL.EscapedPath(), Type: "application/json", Body: body, Order: order(r)})
+	if err != nil {
+		return httpAnswer{}, err
+	}
+	if err := a.connect.AskAll(r.Context(), q); err != nil {
+		return httpAnswer{}, err
+	}
+	return httpAnswer{status: http.StatusNoContent}, nil
+}
