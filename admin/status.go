@@ -19,7 +19,8 @@ type Connector struct {
 	// State is running, paused, stopped, failed, or unassigned on a node that does
 	// not run it.
 	State string `json:"state"`
-	// Phase is what a running connector is at; "streaming" when all is well.
+	// Phase is what a running connector is at; "streaming" when all is well, or
+	// "initial rows" while those that stood in the tables at the start are published.
 	Phase string `json:"phase,omitempty"`
 	// Wanted is what operators want of the connector, on every node.
 	Wanted    Wanted    `json:"wanted"`
@@ -97,6 +98,22 @@ type Source struct {
 	Transactions uint64 `json:"transactions"`
 	// EventTime is the commit time of the last transaction read.
 	EventTime *time.Time `json:"event_time,omitempty"`
+	// Initial says how far the reading of initial rows is; absent when there are none
+	// to come.
+	Initial *Initial `json:"initial,omitempty"`
+}
+
+// Initial is the reading of the rows that stood in the outbox tables at the start.
+type Initial struct {
+	// Table is the one being read.
+	Table      string `json:"table,omitempty"`
+	Tables     int    `json:"tables"`
+	DoneTables int    `json:"done_tables"`
+	// Rows were read; EstimatedRows is what the server believes to be in all tables.
+	Rows          uint64 `json:"rows"`
+	EstimatedRows uint64 `json:"estimated_rows"`
+	// Finished is set when all are read and nothing else is to be published.
+	Finished bool `json:"finished,omitempty"`
 }
 
 // Position is what has been made durable.
@@ -108,6 +125,17 @@ type Position struct {
 	EventTime *time.Time `json:"event_time,omitempty"`
 	// Sequence counts published outbox rows over the connector's life.
 	Sequence uint64 `json:"sequence"`
+	// Initial says how far the initial rows are published; absent when there are none
+	// to come. The place in the binlog stands still until then.
+	Initial *InitialPosition `json:"initial,omitempty"`
+}
+
+// InitialPosition names the last initial row that is published.
+type InitialPosition struct {
+	Database string   `json:"database,omitempty"`
+	Table    string   `json:"table,omitempty"`
+	Key      []string `json:"key,omitempty"`
+	Rows     uint64   `json:"rows"`
 }
 
 // Queue is what waits for the sink.

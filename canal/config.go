@@ -87,6 +87,14 @@ type Config struct {
 	// can't be refused later on.
 	RefusePartialUpdates bool
 
+	// scout reads for those who look for what has become of rows: deleted rows come
+	// too, and heartbeats in quick succession tell the place that is reached.
+	scout *scout
+
+	// InitialOnly ends with the rows that stood in the tables at the start: nothing
+	// is streamed after them.
+	InitialOnly bool
+
 	// Heartbeat is the period at which an idle server is asked to send a sign of
 	// life; default 10 s. After 2.5 periods of silence the connection is given up.
 	Heartbeat time.Duration
@@ -185,7 +193,12 @@ func (c Config) validate() error {
 }
 
 // readTimeout is how long the server may be silent: two heartbeats may be lost.
-func (c Config) readTimeout() time.Duration { return c.Heartbeat * 5 / 2 }
+func (c Config) readTimeout() time.Duration {
+	if c.scout != nil {
+		return max(c.Heartbeat, defaultHeartbeat) * 5 / 2
+	}
+	return c.Heartbeat * 5 / 2
+}
 
 func (c Config) address() string { return net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) }
 

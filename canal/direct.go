@@ -76,11 +76,7 @@ func (sh *shape) direct(body []byte, images []rowsHead, f func(schema.Row) error
 			}
 			data = data[n:]
 		}
-		row := schema.Row{Table: sh.table, Op: schema.Insert, After: values[0]}
-		if len(images) == 2 {
-			row = schema.Row{Table: sh.table, Op: schema.Update, Before: values[0], After: values[1]}
-		}
-		if err := f(row); err != nil {
+		if err := f(sh.row(images, values[:])); err != nil {
 			return err
 		}
 	}

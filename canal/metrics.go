@@ -19,9 +19,13 @@ import (
 type Metrics struct {
 	mu     sync.Mutex
 	stream *Stream // open now
-	past   Status  // sums of the streams before
-	used   bool    // this node reads, or tries to
-	server string  // that was read last
+	// initial is what hands on initial rows now; read are those that were handed on,
+	// by table.
+	initial *Initial
+	read    map[string]uint64
+	past    Status // sums of the streams before
+	used    bool   // this node reads, or tries to
+	server  string // that was read last
 
 	changes atomic.Uint64
 	lost    atomic.Uint64
@@ -29,10 +33,17 @@ type Metrics struct {
 	disconnects [len(kinds)]atomic.Uint64
 }
 
-const metricPrefix = "binlog_outbox_source_"
+const (
+	metricPrefix  = "binlog_outbox_source_"
+	initialPrefix = "binlog_outbox_snapshot_"
+)
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(metricPrefix+name, help, labels, nil)
+}
+
+func initialDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(initialPrefix+name, help, labels, nil)
 }
 
 // The descriptions are constants in all but name.
@@ -51,6 +62,12 @@ var (
 	descPhantoms    = desc("phantom_transactions_total", "Published transactions that a failed primary took with it, accepted as lost.")
 	descUnknown     = desc("unknown_origin_total", "Servers whose transactions came and had not been seen before.")
 	descFiltered    = desc("filtered_transactions_total", "Transactions passed over because their origin does not count.")
+	descRunning     = initialDesc("running", "1 while rows that stood in the outbox tables at the start are read, else 0.")
+	descTables      = initialDesc("tables", "Outbox tables whose initial rows are read.")
+	descRemaining   = initialDesc("remaining_tables", "Those of them that are not done.")
+	descEstimate    = initialDesc("estimated_rows", "Rows in these tables, as the server estimates.")
+	descDone        = initialDesc("done_rows", "Initial rows handed on since the start, by whatever node.")
+	descInitial     = initialDesc("rows_total", "Initial rows handed on by this node.", "table")
 	descGTID        = desc("gtid_enabled", "1 when the source has GTIDs on, else 0.")
 )
 
@@ -70,6 +87,7 @@ func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
 		descConnected, descLastEvent, descHeard, descEvents, descCommitted, descRolledBack,
 		descReceived, descDisconnects, descFile, descPos, descGTID,
 		descChanges, descPhantoms, descUnknown, descFiltered,
+		descRunning, descTables, descRemaining, descEstimate, descDone, descInitial,
 	} {
 		c <- d
 	}
@@ -89,6 +107,7 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 	}
 	c <- prometheus.MustNewConstMetric(descChanges, prometheus.CounterValue, float64(m.changes.Load()))
 	c <- prometheus.MustNewConstMetric(descPhantoms, prometheus.CounterValue, float64(m.lost.Load()))
+	m.collectInitial(c)
 	sum := m.past
 	if m.stream == nil {
 		collectCounters(c, &sum)
@@ -99,6 +118,25 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 	sum.add(&now)
 	collectCounters(c, &sum)
 	collectGauges(c, &now)
+}
+
+func (m *Metrics) collectInitial(c chan<- prometheus.Metric) {
+	for table, n := range m.read {
+		c <- prometheus.MustNewConstMetric(descInitial, prometheus.CounterValue, float64(n), table)
+	}
+	gauge := func(d *prometheus.Desc, v float64) {
+		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+	}
+	if m.initial == nil {
+		gauge(descRunning, 0)
+		return
+	}
+	s := m.initial.progress()
+	gauge(descRunning, 1)
+	gauge(descTables, float64(s.Tables))
+	gauge(descRemaining, float64(s.Tables-s.Done))
+	gauge(descEstimate, float64(s.Estimate))
+	gauge(descDone, float64(s.Rows))
 }
 
 func collectCounters(c chan<- prometheus.Metric, s *Status) {
@@ -180,6 +218,39 @@ func (m *Metrics) detach(s *Stream) {
 		m.past.add(&now)
 		m.stream = nil
 	}
+}
+
+func (m *Metrics) attachInitial(s *Initial) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.initial, m.used = s, true
+}
+
+func (m *Metrics) detachInitial(s *Initial) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.initial == s {
+		m.initial = nil
+	}
+}
+
+// initialRow counts a row of a table.
+func (m *Metrics) initialRow(table string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.read == nil {
+		m.read = map[string]uint64{}
+	}
+	m.read[table]++
 }
 
 // failed counts the end of a stream or of the attempt to open one.

@@ -23,6 +23,7 @@ type rowsHead struct {
 	present []byte // bitmap of the columns in the (first) image
 	after   []byte // bitmap of the after image of an update, nil otherwise
 	prefix  int    // bytes of the body before the first row
+	deleted bool   // the rows are gone
 }
 
 func isVersion2(kind replication.EventType) bool {
@@ -42,11 +43,20 @@ func isUpdate(kind replication.EventType) bool {
 	return false
 }
 
+// isDelete reports an event of deleted rows.
+func isDelete(kind replication.EventType) bool {
+	switch kind {
+	case replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+		return true
+	}
+	return false
+}
+
 // parseRowsHead reads the head of a rows event of whole images.
 func parseRowsHead(kind replication.EventType, body []byte, idSize int) (rowsHead, error) {
 	r := reader{b: body}
 	r.take(idSize)
-	h := rowsHead{flags: uint16(r.uint(2))}
+	h := rowsHead{flags: uint16(r.uint(2)), deleted: isDelete(kind)}
 	if isVersion2(kind) {
 		extra := int(r.uint(2)) // counts itself
 		if extra < 2 {

@@ -184,16 +184,33 @@ func withSession[T any](ctx context.Context, cfg Config, f func(*session) (T, er
 const noTLS = "does not support TLS"
 
 func onSession[T any](ctx context.Context, cfg Config, d *dialer, f func(*session) (T, error)) (T, error) {
-	v, err := connected(ctx, cfg, d, f)
-	if err == nil || !cfg.TLSOptional || cfg.TLS == nil || !strings.Contains(err.Error(), noTLS) {
-		return v, err
+	var none T
+	s, err := dial(ctx, cfg, d)
+	if err != nil {
+		return none, err
 	}
-	cfg.TLS = nil
-	return connected(ctx, cfg, d, f)
+	defer s.conn.Quit() //nolint:errcheck // a farewell, so that the server does not log an aborted connection
+	v, err := guarded(func() (T, error) { return f(s) })
+	if err != nil {
+		return none, ctxOr(ctx, err)
+	}
+	return v, nil
 }
 
-func connected[T any](ctx context.Context, cfg Config, d *dialer, f func(*session) (T, error)) (T, error) {
-	var none T
+// dial opens a connection, without TLS if that is optional and not offered.
+func dial(ctx context.Context, cfg Config, d *dialer) (*session, error) {
+	conn, err := handshake(ctx, cfg, d)
+	if err != nil && cfg.TLSOptional && cfg.TLS != nil && strings.Contains(err.Error(), noTLS) {
+		cfg.TLS = nil
+		conn, err = handshake(ctx, cfg, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &session{conn: conn, maria: isMariaDB(conn.GetServerVersion()), plain: cfg.TLSOptional && cfg.TLS == nil}, nil
+}
+
+func handshake(ctx context.Context, cfg Config, d *dialer) (*client.Conn, error) {
 	conn, err := guarded(func() (*client.Conn, error) {
 		return client.ConnectWithDialer(ctx, "", cfg.address(), cfg.User, cfg.Password, "", d.open(cfg.ConnectTimeout),
 			func(c *client.Conn) error {
@@ -202,15 +219,9 @@ func connected[T any](ctx context.Context, cfg Config, d *dialer, f func(*sessio
 			})
 	})
 	if err != nil {
-		return none, ctxOr(ctx, classify(err, Unreachable, "connecting to "+cfg.address()))
+		return nil, ctxOr(ctx, classify(err, Unreachable, "connecting to "+cfg.address()))
 	}
-	defer conn.Quit() //nolint:errcheck // a farewell, so that the server does not log an aborted connection
-	s := &session{conn: conn, maria: isMariaDB(conn.GetServerVersion()), plain: cfg.TLSOptional && cfg.TLS == nil}
-	v, err := guarded(func() (T, error) { return f(s) })
-	if err != nil {
-		return none, ctxOr(ctx, err)
-	}
-	return v, nil
+	return conn, nil
 }
 
 // guarded turns go-mysql's panics over odd packets into errors. What they say may

@@ -253,8 +253,8 @@ func wireMap(name schema.Name, m *replication.TableMapEvent, types []byte, f pos
 	return w
 }
 
-// rows decodes one rows event of inserts or updates and calls f for each row, which
-// owns it. raw belongs to the rows from then on.
+// rows decodes one rows event of inserts, updates or deletes and calls f for each
+// row, which owns it. raw belongs to the rows from then on.
 func (sh *shape) rows(raw []byte, maxSize int64, f func(schema.Row) error) error {
 	raw, err := plainRows(raw, sh.idSize, maxSize)
 	if err != nil {
@@ -299,7 +299,7 @@ func (sh *shape) images(raw, body []byte, images []rowsHead, f func(schema.Row) 
 		if start != h.prefix || end != len(body) {
 			chunk = append(bytes.Clone(raw[:headerLen+h.prefix]), body[start:end]...)
 		}
-		if err := sh.chunk(chunk, n, len(images), f); err != nil {
+		if err := sh.chunk(chunk, n, images, f); err != nil {
 			return err
 		}
 		start = end
@@ -308,31 +308,38 @@ func (sh *shape) images(raw, body []byte, images []rowsHead, f func(schema.Row) 
 }
 
 // chunk decodes n rows of one or two images each.
-func (sh *shape) chunk(raw []byte, n, images int, f func(schema.Row) error) error {
+func (sh *shape) chunk(raw []byte, n int, images []rowsHead, f func(schema.Row) error) error {
 	binary.LittleEndian.PutUint32(raw[9:], uint32(len(raw)))
 	e, err := parseEvent(sh.parser, raw)
 	if err != nil {
 		return err
 	}
 	rows := e.Event.(*replication.RowsEvent)
-	if len(rows.Rows) != n*images {
-		return fmt.Errorf("an event of %d images was decoded to %d", n*images, len(rows.Rows))
+	if len(rows.Rows) != n*len(images) {
+		return fmt.Errorf("an event of %d images was decoded to %d", n*len(images), len(rows.Rows))
 	}
 	for i := range rows.Rows {
 		if err := sh.table.DecodeRow(rows.Rows[i], rows.SkippedColumns[i], sh.want); err != nil {
 			return err
 		}
 	}
-	for i := 0; i < len(rows.Rows); i += images {
-		row := schema.Row{Table: sh.table, Op: schema.Insert, After: rows.Rows[i]}
-		if images == 2 {
-			row = schema.Row{Table: sh.table, Op: schema.Update, Before: rows.Rows[i], After: rows.Rows[i+1]}
-		}
-		if err := f(row); err != nil {
+	for i := 0; i < len(rows.Rows); i += len(images) {
+		if err := f(sh.row(images, rows.Rows[i:])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// row is the change that images of the given heads make.
+func (sh *shape) row(heads []rowsHead, images [][]any) schema.Row {
+	switch {
+	case heads[0].deleted:
+		return schema.Row{Table: sh.table, Op: schema.Delete, Before: images[0]}
+	case len(heads) == 2:
+		return schema.Row{Table: sh.table, Op: schema.Update, Before: images[0], After: images[1]}
+	}
+	return schema.Row{Table: sh.table, Op: schema.Insert, After: images[0]}
 }
 
 // keyChanged reports an update of the primary key. What an image lacks did not change.
@@ -359,9 +366,9 @@ func (sh *shape) check(h *rowsHead) error {
 	}
 	var missing []string
 	for _, i := range sh.needed {
-		// Most updates are passed over later on; whether a column of one is needed is
-		// known only then.
-		if h.after == nil && !h.has(i) {
+		// Most updates and deletes are passed over later on; whether a column of one is
+		// needed is known only then.
+		if h.after == nil && !h.deleted && !h.has(i) {
 			missing = append(missing, sh.table.Columns[i].Name)
 		}
 	}
@@ -399,6 +406,8 @@ func plainRows(raw []byte, idSize int, maxSize int64) ([]byte, error) {
 		plainKind = replication.WRITE_ROWS_EVENTv1
 	case replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1:
 		plainKind = replication.UPDATE_ROWS_EVENTv1
+	case replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+		plainKind = replication.DELETE_ROWS_EVENTv1
 	default:
 		return raw, nil
 	}

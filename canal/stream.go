@@ -209,6 +209,9 @@ func (s *Stream) newWalker(cfg Config, from position.Position) *walker {
 	s.stats.arrived = s.dialer.heard.Load
 	w := newWalker(cfg, s.server.Flavor, from, s.queue.put, &s.stats)
 	w.origins.know(from, s.server)
+	if cfg.scout != nil {
+		cfg.scout.wake = s.queue.wake
+	}
 	w.shapes.columns = func(name schema.Name) (asked, error) {
 		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (asked, error) {
 			columns, err := ss.columns(name)
@@ -375,6 +378,9 @@ type Status struct {
 	Inserts, Updates, Deletes uint64
 	Transactions, RolledBack  uint64
 	ReceivedBytes             uint64
+	// Initial says how far the rows from before the start are; nil when there are none
+	// to come.
+	Initial *InitialStatus
 	// Filtered are transactions of origins that do not count, UnknownOrigins servers
 	// whose transactions came and were not in the position.
 	Filtered, UnknownOrigins uint64

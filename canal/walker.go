@@ -46,6 +46,8 @@ type walker struct {
 	partial *position.Partial
 	origins origins
 
+	scout *scout // nil unless somebody looks for what has become of rows
+
 	// jumped is asked once, when the first file of a dump is later than the one of
 	// the position. Nil where that means nothing.
 	jumped func(start string) error
@@ -81,6 +83,7 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 		shapes:  shapes{flavor: flavor, needed: cfg.Needed, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
 		partial: from.Partial, refusePartial: cfg.RefusePartialUpdates,
 		origins: origins{counts: cfg.Origins},
+		scout:   cfg.scout,
 	}
 	if !w.byGTID && needsSkip(from) {
 		w.skipTo, w.pos = from.Pos, 4
@@ -129,7 +132,11 @@ func (w *walker) handle(raw []byte, owned bool) (err error) {
 		w.begun = true
 		w.stats.first.CompareAndSwap(0, time.Now().UnixNano())
 	}
-	return w.dispatch(h, raw)
+	if err := w.dispatch(h, raw); err != nil {
+		return err
+	}
+	w.scout.reached(w, h)
+	return nil
 }
 
 // withoutChecksum cuts the CRC32 off. We ask the server for none, so this is for
@@ -351,7 +358,9 @@ func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte
 	case replication.WRITE_ROWS_EVENTv0, replication.WRITE_ROWS_EVENTv1, replication.WRITE_ROWS_EVENTv2, replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1:
 	case replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
 		w.group.deletes++
-		return nil
+		if w.scout == nil {
+			return nil
+		}
 	default:
 		w.group.updates++
 		if w.refusePartial && kind == replication.PARTIAL_UPDATE_ROWS_EVENT && w.group.fault == nil {

@@ -173,8 +173,10 @@ func connectorFields() []field {
 			doc: "Several outbox tables, in place of table."},
 		{path: "connectors[].source.table_patterns", replaces: "table.include.list, database.include.list", example: `["shop_\\d+\\.outbox"]`,
 			doc: "Outbox tables by regular expressions of the whole database.table, without regard to case, in Debezium's (Java's) syntax; beside table or tables, or alone. Tables that appear later count as well."},
-		{path: "connectors[].source.start", def: string(StartCurrent), replaces: "snapshot.mode", words: words(StartSnapshot, StartCurrent, StartEarliest, StartNever),
-			doc: "Where a connector without a stored position begins: with the rows that stand in the table (initial; not available yet), at the end of the binlog (no_data), at the oldest binlog there is, or not at all."},
+		{path: "connectors[].source.start", def: string(StartCurrent), replaces: "snapshot.mode", words: words(StartSnapshot, StartSnapshotOnly, StartWhenNeeded, StartCurrent, StartEarliest, StartNever),
+			doc: "Where a connector without a stored position begins: with the rows that stand in the tables, then with what was committed since (snapshot; initial in Debezium), with these rows and nothing else (snapshot_only; initial_only), at the end of the binlog (current; no_data), at the oldest binlog there is (earliest), or not at all (never). " +
+				"when_needed is snapshot, and publishes the rows that stand in the tables once more, instead of stopping, when the source has purged a binlog that was not read yet: what was published before and still stands there comes again, what was deleted meanwhile never comes. " +
+				"Rows are read without locks, in the order of the primary key, which each table must have."},
 		{path: "connectors[].source.gtid_include", replaces: "gtid.source.includes", example: "[]",
 			doc: "Origins (server UUIDs or regular expressions of them, without regard to case) whose transactions count. Rows of others are passed over, and whether the server lacks or has purged their transactions does not matter. MySQL only. Default: all."},
 		{path: "connectors[].source.gtid_exclude", replaces: "gtid.source.excludes", example: "[]",

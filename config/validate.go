@@ -265,7 +265,6 @@ func (b *builder) connector(path string, c *Connector) {
 }
 
 func (b *builder) source(path string, s *Source) {
-	b.require(s.Start != StartSnapshot, path+".start", "publishing the rows that stand in the table is not available yet; take current (snapshot.mode=no_data) or earliest")
 	b.hosts(path, s)
 	b.require(s.Port > 0 && s.Port < 1<<16, join(path, "port"), "%d is not a port; ports are 1 to 65535", s.Port)
 	b.positive(join(path, "connect_timeout"), s.ConnectTimeout)

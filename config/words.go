@@ -46,6 +46,11 @@ type Start string
 const (
 	// StartSnapshot publishes the rows that stand in the table, then reads on.
 	StartSnapshot Start = "snapshot"
+	// StartSnapshotOnly publishes these rows and nothing else.
+	StartSnapshotOnly Start = "snapshot_only"
+	// StartWhenNeeded is StartSnapshot, also when the source no longer has the binlog
+	// that comes next.
+	StartWhenNeeded Start = "when_needed"
 	// StartCurrent begins at the end of the binlog.
 	StartCurrent Start = "current"
 	// StartEarliest begins at the oldest binlog that the server still has.

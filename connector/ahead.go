@@ -23,7 +23,7 @@ type ahead struct {
 // when no position is stored. The caller drops it.
 func (t *term) openAhead(ctx context.Context) *ahead {
 	from, ok := t.positions.Position()
-	if !ok || from.Partial != nil {
+	if !ok || from.Partial != nil || from.Initial != nil {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)

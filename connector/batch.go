@@ -186,6 +186,9 @@ func (b *batch) mark(tx *canal.Transaction, hasRecords bool) {
 }
 
 func (p *pipe) isAlone(tx *canal.Transaction) bool {
+	if in := tx.Mark.Initial; in != nil || p.alone.Initial != nil {
+		return in != nil && p.alone.Initial != nil && in.Rows == p.alone.Initial.Rows && len(tx.Rows) > 0
+	}
 	return p.alone != position.Mark{} && tx.FirstRow == 0 && tx.Mark.GTID == p.alone.GTID &&
 		(!p.alone.GTID.IsZero() || tx.Mark.File == p.alone.File && tx.Mark.Pos == p.alone.Pos)
 }

@@ -137,9 +137,17 @@ func holdsBack(err error) (mark position.Mark, holds bool) {
 }
 
 // place says where a transaction is, for people.
-func place(m position.Mark) string { return transactionOf(m.Row(0)) }
+func place(m position.Mark) string {
+	if in := m.Initial; in != nil {
+		return fmt.Sprintf("the initial rows of table %s.%s, number %d of all initial rows", in.Database, in.Table, in.Rows)
+	}
+	return transactionOf(m.Row(0))
+}
 
 func transactionOf(r position.Row) string {
+	if r.IsInitial() {
+		return fmt.Sprintf("the initial rows, number %d of all", r.Pos)
+	}
 	if r.GTID.IsZero() {
 		return "the transaction that ends at " + r.Place()
 	}

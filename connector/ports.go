@@ -31,6 +31,14 @@ type Sources interface {
 	Start(ctx context.Context) (position.Position, error)
 }
 
+// BeginAnew is returned by Sources.Open when the connector can't go on from the
+// position and is to begin where Sources.Start says, instead of stopping.
+type BeginAnew struct{ Err error }
+
+func (e *BeginAnew) Error() string { return e.Err.Error() }
+
+func (e *BeginAnew) Unwrap() error { return e.Err }
+
 // Sink makes batches durable. It is used by one goroutine, for one term.
 type Sink interface {
 	// Open fences earlier writers where the sink can, and returns the position of

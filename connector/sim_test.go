@@ -28,6 +28,7 @@ import (
 type world struct {
 	exactlyOnce bool
 	files       bool   // positions are a file and an offset
+	initial     uint64 // ids 1..initial stood there at the start
 	rows        uint64 // ids 1..rows were inserted
 	binlog      []canal.Transaction
 
@@ -99,6 +100,17 @@ func (w *world) withoutGTIDs() {
 	}
 }
 
+// stood puts n rows into the table before the start.
+func (w *world) stood(n uint64) {
+	w.initial = n
+	w.rows += n
+	for _, tx := range w.binlog {
+		for _, r := range tx.Rows {
+			r.After[0] = r.After[0].(uint64) + n
+		}
+	}
+}
+
 var errSim = errors.New("scripted fault")
 
 // chance rolls the dice and lets some virtual time pass.
@@ -141,6 +153,9 @@ func (w *world) Open(_ context.Context, from position.Position) (Source, error) 
 		return nil, away
 	}
 	s := &simSource{w: w}
+	if from.Initial != nil {
+		s.initial(*from.Initial)
+	}
 	for _, tx := range w.binlog {
 		if w.files && tx.Mark.Pos > from.Pos || !w.files && !from.Set.Has(tx.Mark.GTID) {
 			s.rest = append(s.rest, tx)
@@ -152,15 +167,39 @@ func (w *world) Open(_ context.Context, from position.Position) (Source, error) 
 	return s, nil
 }
 
+// initial adds the initial rows that are to come, and now and then a step over none.
+func (s *simSource) initial(at position.Initial) {
+	step := func(rows ...schema.Row) {
+		next := at
+		s.rest = append(s.rest, canal.Transaction{Mark: position.Mark{Initial: &next}, Rows: rows, Final: true})
+	}
+	for at.Rows < s.w.initial {
+		if s.w.intn(10) == 0 {
+			step()
+		}
+		at.Rows++
+		at.Database, at.Table, at.Key = "shop", "outbox", []string{strconv.FormatUint(at.Rows, 10)}
+		step(schema.Row{Op: schema.Read, After: []any{at.Rows}})
+	}
+	at.Done = true
+	step()
+}
+
 func (w *world) Start(context.Context) (position.Position, error) {
 	if w.chance() {
 		return position.Position{}, errSim
 	}
+	p := position.Position{Flavor: position.MySQL, File: "b.000001", Pos: 4}
 	if w.files {
 		server := new(simSource).Status().Server
-		return position.Position{Flavor: position.MySQL, Server: server.Name(), File: "b.000001", Pos: 4}, nil
+		p.Server = server.Name()
+	} else {
+		p.Set = position.NewSet(position.MySQL)
 	}
-	return position.Position{Flavor: position.MySQL, Set: position.NewSet(position.MySQL)}, nil
+	if w.initial > 0 {
+		p.Initial = &position.Initial{}
+	}
+	return p, nil
 }
 
 func (s *simSource) Next(ctx context.Context) ([]canal.Transaction, error) {
@@ -446,6 +485,9 @@ func testSchedules(t *testing.T, exactlyOnce bool) {
 			if seed%3 == 2 {
 				w.withoutGTIDs()
 			}
+			if seed%2 == 0 {
+				w.stood(uint64(w.rnd.IntN(80)))
+			}
 			for range 4 {
 				w.life(w.connector(), time.Duration(1+w.intn(20))*time.Second, w.intn(2) == 0)
 			}
@@ -479,6 +521,7 @@ func TestB083NoRepeatAfterAnOrderlyEnd(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(seed, false)
+			w.stood(seed % 3 * 40)
 			w.faults, w.busy = 0, seed%2 == 1
 			for range 5 {
 				w.life(w.connector(), time.Duration(1+w.intn(6))*time.Second, false)

@@ -1,7 +1,13 @@
 package connector
 
 import (
+	"context"
+	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
@@ -29,5 +35,58 @@ func TestF14PositionMovesToAnotherServer(t *testing.T) {
 		if got.Server != c.to || got.File != c.file || (got.Pos == 9) != (c.file != "") || got.IsZero() {
 			t.Errorf("%s: %+v", c.name, got)
 		}
+	}
+}
+
+// anewSources can't go on from any position but a new start's.
+type anewSources struct {
+	*world
+	start position.Position
+}
+
+func (s *anewSources) Open(ctx context.Context, from position.Position) (Source, error) {
+	if !from.Set.Contains(s.start.Set) {
+		return nil, &BeginAnew{Err: errSim}
+	}
+	return s.world.Open(ctx, from)
+}
+
+func (s *anewSources) Start(context.Context) (position.Position, error) { return s.start.Clone(), nil }
+
+// When the source no longer has what comes next, a connector that may begins anew: at
+// a new start, with the rows that stand there, counting on; Kafka learns of the new
+// start before the replicated store does.
+func TestBeginAnew(t *testing.T) {
+	for _, exactlyOnce := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(1, exactlyOnce)
+			w.stood(30)
+			w.faults = 0
+			old, err := position.ParseSet(position.MySQL, simServer.String()+":1-3")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.stored, w.found = position.Position{Flavor: position.MySQL, Set: old, Seq: 0}, true
+			w.sunk, w.inSink = w.stored.Clone(), exactlyOnce
+			start := position.Position{Flavor: position.MySQL, Set: old.Clone(), Initial: &position.Initial{}}
+			start.Set.Add(position.GTID{SID: simServer, Seq: 4})
+			cfg := DefaultConfig()
+			cfg.Name, cfg.SequenceHeaders = "sim", true
+			sources := &anewSources{world: w, start: start}
+			c := New(cfg, sources, w, w, w, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+			w.away = errSim // the source is gone as soon as it was asked for a start
+			w.life(c, time.Second, true)
+			if exactlyOnce && w.sunk.Initial == nil {
+				t.Errorf("Kafka does not know of the new start: %s", w.sunk)
+			}
+			w.away = nil
+			w.life(c, time.Minute, false)
+			if p, _ := w.Position(); p.Set.Count() != 60 || p.Initial != nil {
+				t.Errorf("exactly once %t: the position is %s", exactlyOnce, p)
+			}
+			if len(w.log) < 30 || w.log[0] != 1 || w.log[29] != 30 {
+				t.Errorf("exactly once %t: published %v", exactlyOnce, w.log)
+			}
+		})
 	}
 }

@@ -20,7 +20,14 @@ const (
 	Failed       State = "failed"
 )
 
-const openingSource = "opening source"
+// The phases in which a connector works. Initial rows are those that stood in the
+// tables at the start; a connector that is to publish nothing else then finishes.
+const (
+	Streaming     = "streaming"
+	InitialRows   = "initial rows"
+	Finished      = "finished"
+	openingSource = "opening source"
+)
 
 // LastError is why the last term ended.
 type LastError struct {
@@ -48,7 +55,7 @@ type Status struct {
 	State State
 	// Phase is what a running connector is at: "opening sink", "finding the start",
 	// "opening source" (with what exactly, behind a colon, if the source says so),
-	// "streaming", "waiting to retry".
+	// "initial rows", "streaming", "finished", "waiting to retry".
 	Phase string
 	Since time.Time
 	// LastError stays until the next term streams.
@@ -107,7 +114,19 @@ func (c *Connector) Status() Status {
 	s.Position = stream.saver.current()
 	s.QueueRecords, s.QueueBytes = stream.pipe.waiting()
 	c.compare(&s, stream)
+	switch {
+	case src.Initial == nil || s.Phase != Streaming:
+	case src.Initial.Finished:
+		s.Phase = Finished
+	default:
+		s.Phase = InitialRows
+	}
 	return s
+}
+
+// Works reports whether the connector does what it is for.
+func (s Status) Works() bool {
+	return s.State == StateRunning && (s.Phase == Streaming || s.Phase == InitialRows || s.Phase == Finished)
 }
 
 func (c *Connector) setState(s State, last *LastError) {
@@ -173,7 +192,7 @@ func (t *term) streaming(source Source, from position.Position, phases []Phase) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stream = &streamState{source: source, pipe: t.pipe, saver: t.saver, read: t.taken}
-	t.status.Phase, t.status.LastError = "streaming", nil
+	t.status.Phase, t.status.LastError = Streaming, nil
 	t.status.Terms++
 	t.status.Takeover = phases
 	attrs := []any{"position", from.String(), "term", t.number}

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -65,7 +66,7 @@ func (t *term) run(stop, lease context.Context) (err error) {
 	phases := sinkPhases(sink, time.Since(began))
 	t.setPhase(openingSource)
 	began = time.Now()
-	source, err := t.openSource(open, from)
+	source, from, err := t.openSource(open, sink, from)
 	if err != nil {
 		return err
 	}
@@ -96,11 +97,34 @@ func (t *term) run(stop, lease context.Context) (err error) {
 }
 
 // openSource opens the source at from, or takes the one that was opened there ahead.
-func (t *term) openSource(ctx context.Context, from position.Position) (Source, error) {
-	if source, ok, err := t.early.take(from); ok {
-		return source, err
+// It may be that the connector is to begin anew instead.
+func (t *term) openSource(ctx context.Context, sink Sink, from position.Position) (Source, position.Position, error) {
+	source, ok, err := t.early.take(from)
+	if !ok {
+		source, err = t.sources.Open(ctx, from.Clone())
 	}
-	return t.sources.Open(ctx, from.Clone())
+	var anew *BeginAnew
+	if !errors.As(err, &anew) {
+		return source, from, err
+	}
+	return t.beginAnew(ctx, sink, from, anew.Err)
+}
+
+// beginAnew makes the configured start the connector's position.
+func (t *term) beginAnew(ctx context.Context, sink Sink, from position.Position, why error) (Source, position.Position, error) {
+	start, err := t.sources.Start(ctx)
+	if err != nil {
+		return nil, from, err
+	}
+	t.log.Warn("beginning anew: what was published before comes again as far as it stands in the tables, what was deleted meanwhile is lost",
+		"reason", why, "before", from.String(), "position", start.String())
+	start.Seq, start.Choice, start.InKafka = from.Seq, from.Choice, t.sinks.KeepsPosition()
+	// The sink first: the replicated position is never ahead of it.
+	if _, err := sink.Commit(ctx, &kafka.Batch{Position: start}); err != nil {
+		return nil, from, err
+	}
+	source, err := t.sources.Open(ctx, start.Clone())
+	return source, start, err
 }
 
 // sinkPhases are the steps of opening a sink, as far as it tells them.

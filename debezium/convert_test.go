@@ -196,11 +196,14 @@ func TestValues(t *testing.T) {
 	}{
 		"initial":                  {"snapshot.mode", "initial", "source.start", "snapshot"},
 		"upper case":               {"snapshot.mode", " INITIAL ", "source.start", "snapshot"},
-		"when_needed":              {"snapshot.mode", "when_needed", "source.start", "snapshot"},
+		"when_needed":              {"snapshot.mode", "when_needed", "source.start", "when_needed"},
 		"schema_only, as before":   {"snapshot.mode", "schema_only", "source.start", "current"},
 		"never is from the oldest": {"snapshot.mode", "never", "source.start", "earliest"},
 		"recovery":                 {"snapshot.mode", "recovery", "source.start", "never"},
-		"initial_only":             {"snapshot.mode", "initial_only", "source.start", nil},
+		"initial_only":             {"snapshot.mode", "initial_only", "source.start", "snapshot_only"},
+		"always":                   {"snapshot.mode", "always", "source.start", nil},
+		"custom":                   {"snapshot.mode", "custom", "source.start", nil},
+		"configuration_based":      {"snapshot.mode", "configuration_based", "source.start", nil}, // nothing is switched on
 		"a mode by reference":      {"snapshot.mode", "${env:MODE}", "source.start", nil},
 		"milliseconds":             {"connect.timeout.ms", "30000", "source.connect_timeout", "30s"},
 		"no milliseconds":          {"connect.timeout.ms", "30s", "source.connect_timeout", nil},
@@ -514,6 +517,33 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
+// Debezium's mode of switches is the mode that does the same.
+func TestSnapshotModeOfSwitches(t *testing.T) {
+	const prefix = "snapshot.mode.configuration.based."
+	for _, c := range []struct {
+		data, stream, anew string
+		want               config.Start
+	}{
+		{"true", "true", "false", config.StartSnapshot},
+		{"true", "true", "true", config.StartWhenNeeded},
+		{"true", "false", "false", config.StartSnapshotOnly},
+		{"false", "true", "false", config.StartCurrent},
+	} {
+		conv, err := convertWith(map[string]string{"snapshot.mode": "configuration_based", prefix + "snapshot.data": c.data,
+			prefix + "start.stream": c.stream, prefix + "snapshot.on.data.error": c.anew})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Build(conv.Layer())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Connectors[0].Source.Start; got != c.want {
+			t.Errorf("%+v became %s", c, got)
+		}
+	}
+}
+
 // TestDefaultSnapshotModeIsNotReplaced: a file without snapshot.mode asks for the
 // rows that stand in the table, as Debezium does by default.
 func TestDefaultSnapshotModeIsNotReplaced(t *testing.T) {
@@ -521,7 +551,11 @@ func TestDefaultSnapshotModeIsNotReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.Build(c.Layer()); err == nil || !strings.Contains(err.Error(), "snapshot.mode=no_data") {
-		t.Errorf("%v, want a refusal that says what to do", err)
+	cfg, err := config.Build(c.Layer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cfg.Connectors[0].Source.Start; got != config.StartSnapshot {
+		t.Errorf("source.start is %s", got)
 	}
 }

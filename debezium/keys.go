@@ -70,7 +70,7 @@ func snapshotRules() []rule {
 		only("snapshot.query.mode", "the rows of the outbox are read as they are; leave it out", "select_all"),
 		{key: "snapshot.include.collection.list", apply: snapshotSelection},
 		{key: "snapshot.select.statement.overrides", apply: snapshotSelection},
-	}, ignored("the rows of the outbox are read without locks and in one go",
+	}, ignored("the rows of the outbox are read in chunks, without locks and without a long transaction",
 		"snapshot.locking.mode", "snapshot.locking.mode.custom.name", "snapshot.lock.timeout.ms", "snapshot.fetch.size", "snapshot.max.threads",
 		"snapshot.max.threads.multiplier", "legacy.snapshot.max.threads", "snapshot.tables.order.by.row.count", "snapshot.delay.ms", "streaming.delay.ms",
 		"snapshot.scan.all.columns.force", "snapshot.new.tables", "snapshot.mode.custom.name", "snapshot.query.mode.custom.name", "snapshot.mode.configuration.based.*"),
@@ -85,23 +85,63 @@ func snapshotMode(c *connector, l located) {
 	start, note := config.StartSnapshot, ""
 	switch l.word() {
 	case "initial":
+	case "initial_only":
+		start = config.StartSnapshotOnly
 	case "when_needed":
-		note = "but when a position is lost, the connector stops and says so, instead of publishing all rows again"
+		start = config.StartWhenNeeded
+	case "configuration_based":
+		configurationBased(c, l)
+		return
 	case "no_data", "schema_only":
 		start = config.StartCurrent
 	case "never":
 		start = config.StartEarliest
 	case "recovery", "schema_only_recovery":
 		start, note = config.StartNever, "there is no schema history to recover; the position must be there"
-	case "always", "initial_only", "configuration_based", "custom":
-		c.refuse(l, fmt.Sprintf("%s is not possible here; initial, no_data and when_needed are", l.word()))
+	case "always":
+		c.refuse(l, "always would publish all rows of the table again at each start of a node and each change of the leader; initial publishes them once")
+		return
+	case "custom":
+		c.refuse(l, "custom is a Java class; initial, initial_only, when_needed, no_data and configuration_based are possible here")
 		return
 	default:
-		c.refuse(l, (&wordError{l.value, []string{"initial", "no_data", "when_needed", "recovery", "never"}}).Error())
+		c.refuse(l, (&wordError{l.value, []string{"initial", "initial_only", "when_needed", "no_data", "recovery", "never", "configuration_based"}}).Error())
 		return
 	}
 	c.start = start
 	c.take(l, "source.start", string(start), note)
+}
+
+// configurationBased takes the mode that is put together from switches.
+func configurationBased(c *connector, l located) {
+	const prefix = "snapshot.mode.configuration.based."
+	on := map[string]bool{}
+	for _, name := range []string{"snapshot.data", "start.stream", "snapshot.on.data.error"} {
+		v, ok := c.get(prefix + name)
+		if !ok {
+			continue
+		}
+		b, err := boolean(v)
+		if err != nil {
+			c.refuse(v, err.Error())
+			return
+		}
+		on[name] = b
+	}
+	start := config.StartCurrent
+	switch data, stream := on["snapshot.data"], on["start.stream"]; {
+	case data && on["snapshot.on.data.error"] && stream:
+		start = config.StartWhenNeeded
+	case data && stream:
+		start = config.StartSnapshot
+	case data:
+		start = config.StartSnapshotOnly
+	case !stream:
+		c.refuse(l, "neither "+prefix+"snapshot.data nor "+prefix+"start.stream is true, so there is nothing to do")
+		return
+	}
+	c.start = start
+	c.take(l, "source.start", string(start), "as "+prefix+"* says")
 }
 
 func snapshotSelection(c *connector, l located) {
@@ -110,7 +150,7 @@ func snapshotSelection(c *connector, l located) {
 		c.harmless(l, "no rows are read from the table at the start")
 		return
 	}
-	c.refuse(l, "at the start all rows of the outbox are published, or with snapshot.mode=no_data none; leave it out")
+	c.refuse(l, "at the start all rows of the outbox tables are published, or with snapshot.mode=no_data none; leave it out")
 }
 
 func dataRules() []rule {

@@ -16,9 +16,9 @@ import (
 // know it must stop, not pass over it. A command is written with the oldest
 // version that has all of it, so that nodes can be upgraded one after the other.
 //
-// Version 2 has restarts, positions that know whether Kafka has them and which
-// choice of an operator they come from, and decisions about single rows, of which
-// those that are over are dropped.
+// Version 2 has restarts, positions that know whether Kafka has them, which choice of
+// an operator they come from and how far initial rows are published, and decisions
+// about single rows, of which those that are over are dropped.
 const commandVersion = 2
 
 type op string
@@ -57,9 +57,12 @@ type command struct {
 	By        string             `json:"by,omitempty"`
 }
 
+// newer reports a position that version 1 has not.
+func newer(p *position.Position) bool { return p.Choice != 0 || p.InKafka || p.Initial != nil }
+
 // needs is the oldest version that has all of the command.
 func (c *command) needs() int {
-	if c.Decision != nil && c.Decision.Kind == KindSetAside || c.Op == opRestart || c.Op == opSetPosition || c.Position != nil && (c.Position.Choice != 0 || c.Position.InKafka) {
+	if c.Decision != nil && c.Decision.Kind == KindSetAside || c.Op == opRestart || c.Op == opSetPosition || c.Position != nil && newer(c.Position) {
 		return 2
 	}
 	return 1

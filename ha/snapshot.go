@@ -36,7 +36,7 @@ type leadRecord struct {
 // needs is the oldest version that has all of the image.
 func (i *image) needs() int {
 	for _, s := range i.Connectors {
-		if s.Restarts > 0 || s.Position.Choice != 0 || s.Position.InKafka {
+		if s.Restarts > 0 || newer(&s.Position) {
 			return 2
 		}
 	}

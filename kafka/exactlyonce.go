@@ -347,7 +347,8 @@ func (s *ExactlyOnce) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if count := setCount(pos); !found || pos.Seq != s.last.Seq || pos.Last != s.last.Last || pos.File != s.last.File || pos.Pos != s.last.Pos || count != s.count {
+	if count := setCount(pos); !found || pos.Seq != s.last.Seq || pos.Last != s.last.Last || pos.File != s.last.File || pos.Pos != s.last.Pos || count != s.count ||
+		!sameInitial(pos.Initial, s.last.Initial) {
 		return newError(Fenced, "taking a new producer epoch: the stored position is another than the one committed last, so another writer was here", nil)
 	}
 	return nil
@@ -358,6 +359,10 @@ func (s *ExactlyOnce) remember(pos position.Position) {
 	s.count = setCount(pos)
 	pos.Set, pos.Partial = nil, nil
 	s.last = pos
+}
+
+func sameInitial(a, b *position.Initial) bool {
+	return a == b || a != nil && b != nil && a.Rows == b.Rows
 }
 
 func setCount(pos position.Position) uint64 {

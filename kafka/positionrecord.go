@@ -21,7 +21,10 @@ const (
 	fullKey  = "position"
 	deltaKey = "since"
 
-	positionVersion = "1"
+	// Positions with initial rows to come have a version of their own: a program
+	// that does not know them would leave those rows out.
+	positionVersion        = "1"
+	initialPositionVersion = "2"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -56,12 +59,26 @@ type run struct {
 
 // encodePosition writes the value of a record of the position topic.
 func encodePosition(v any) ([]byte, error) {
+	version := positionVersion
+	switch r := v.(type) {
+	case fullRecord:
+		version = versionOf(r.Position)
+	case deltaRecord:
+		version = versionOf(r.Position)
+	}
 	body, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encoding position: %w", err)
 	}
-	head := fmt.Sprintf("%s %08x ", positionVersion, crc32.Checksum(body, castagnoli))
+	head := fmt.Sprintf("%s %08x ", version, crc32.Checksum(body, castagnoli))
 	return append([]byte(head), body...), nil
+}
+
+func versionOf(p position.Position) string {
+	if p.Initial != nil {
+		return initialPositionVersion
+	}
+	return positionVersion
 }
 
 // decodePosition is the inverse.
@@ -70,8 +87,8 @@ func decodePosition(value []byte, v any) error {
 	if !ok {
 		return errors.New("it has no version")
 	}
-	if version != positionVersion {
-		return fmt.Errorf("it has version %.20q, and this program knows %s: run a newer one", version, positionVersion)
+	if version != positionVersion && version != initialPositionVersion {
+		return fmt.Errorf("it has version %.20q, and this program knows up to %s: run a newer one", version, initialPositionVersion)
 	}
 	sum, body, ok := strings.Cut(rest, " ")
 	want, err := strconv.ParseUint(sum, 16, 32)

@@ -23,6 +23,10 @@ type Mark struct {
 	// precise on MySQL 8.0.1+ (original_commit_timestamp), else whole seconds
 	// from the event header. The zero time means unknown.
 	Committed time.Time
+	// Initial is set for a step through the rows that stood in the tables before
+	// the start: how far that leads. Such a mark has no GTID and no place in the
+	// binlog, and is no step in it.
+	Initial *Initial
 }
 
 // Join extends m by the transaction next when both carry no outbox rows and
@@ -30,6 +34,8 @@ type Mark struct {
 // foreign transactions at one Mark.
 func (m *Mark) Join(next Mark) bool {
 	switch {
+	case m.Initial != nil || next.Initial != nil:
+		return false
 	case m.GTID.IsZero() && next.GTID.IsZero():
 		// File positions: the later one says it all.
 	case m.GTID.IsZero() || next.GTID.IsZero() || !m.GTID.sameSource(next.GTID):
@@ -56,6 +62,28 @@ type Partial struct {
 	Committed time.Time `json:"committed,omitzero"`
 }
 
+// Initial says how far the rows that stood in the outbox tables before the start
+// are published. While a position has one, its Set, File and Pos stand still: they
+// are the place in the binlog from which on rows are streamed afterwards. Tables
+// come in the order of their names, the rows of one in the order of its primary
+// key. An Initial is not changed once it is part of a position or mark.
+type Initial struct {
+	// Database and Table name the table that is being read; all before it in the
+	// order of names are done. Empty before the first.
+	Database string `json:"database,omitempty"`
+	Table    string `json:"table,omitempty"`
+	// Key is the primary key of the last row that is published, as text, one for
+	// each column of the key; nil before the table's first row.
+	Key []string `json:"key,omitempty"`
+	// Begun tells starts of one connector apart: its time in microseconds since 1970.
+	Begun uint64 `json:"begun,omitempty"`
+	// Rows is the number of rows handed on so far, of all tables.
+	Rows uint64 `json:"rows"`
+	// Done is set in the mark behind the last row. A position never has it: its
+	// Initial is nil again.
+	Done bool `json:"-"`
+}
+
 // Position is where a connector is: everything at or before it is published.
 // The zero value means "nowhere yet". A Position is a value, but Set is shared
 // by copies: Clone before handing one to another goroutine that keeps it.
@@ -74,6 +102,9 @@ type Position struct {
 	Last      GTID      `json:"last,omitzero"`
 	Committed time.Time `json:"committed,omitzero"`
 	Partial   *Partial  `json:"partial,omitempty"`
+	// Initial is nil when no rows from before the start are to be published, or all
+	// of them are.
+	Initial *Initial `json:"initial,omitempty"`
 	// Seq counts published outbox rows over the life of the connector.
 	Seq uint64 `json:"seq"`
 	// InKafka says that Kafka has committed the position together with the rows
@@ -108,6 +139,12 @@ func (p Position) Clone() Position {
 // Advance moves p over the transaction or run that m describes. It changes the
 // shared Set in place. Advancing twice over the same mark changes nothing more.
 func (p *Position) Advance(m Mark) {
+	if m.Initial != nil {
+		if p.Initial = m.Initial; m.Initial.Done {
+			p.Initial = nil
+		}
+		return
+	}
 	if !m.GTID.IsZero() && p.Set != nil {
 		p.Set.AddRange(m.GTID, m.First)
 	}
@@ -126,12 +163,15 @@ func (p *Position) Advance(m Mark) {
 // Positions of different kinds (GTID and file, or file positions of different
 // servers or base names) do not cover each other. A file of no known server is
 // taken for one of p's, as it is when it is read on.
+//
+// A position with initial rows to come covers one without only from further on in
+// the binlog: its connector has begun anew there.
 func (p Position) Covers(o Position) bool {
 	if o.IsZero() {
 		return true
 	}
 	if p.Set != nil && o.Set != nil {
-		if !p.Set.Contains(o.Set) {
+		if !p.Set.Contains(o.Set) || !p.initialCovers(o) && o.Set.Contains(p.Set) {
 			return false
 		}
 		if o.Partial == nil || p.Set.Has(o.Partial.GTID) {
@@ -147,12 +187,30 @@ func (p Position) Covers(o Position) bool {
 		return err == nil && (c > 0 || c == 0 && p.Pos > o.Pos)
 	}
 	// What is published in part begins there in both.
-	return o.Partial == nil || p.Partial != nil && p.Partial.Rows >= o.Partial.Rows
+	return p.initialCovers(o) && (o.Partial == nil || p.Partial != nil && p.Partial.Rows >= o.Partial.Rows)
 }
 
-// String is for logs and people: the last GTID with the size of the set, or
-// file:pos.
+// initialCovers compares how far the initial rows are at the same place in the binlog.
+func (p Position) initialCovers(o Position) bool {
+	switch {
+	case p.Initial == nil:
+		return true
+	case o.Initial == nil:
+		return false
+	default:
+		return p.Initial.Begun > o.Initial.Begun || p.Initial.Begun == o.Initial.Begun && p.Initial.Rows >= o.Initial.Rows
+	}
+}
+
+// String is for logs and people: the set or file:pos, with what is unfinished.
 func (p Position) String() string {
+	if p.Initial != nil {
+		return fmt.Sprintf("%d initial rows before %s", p.Initial.Rows, p.place())
+	}
+	return p.place()
+}
+
+func (p Position) place() string {
 	switch {
 	case p.IsZero():
 		return "none"

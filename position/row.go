@@ -18,13 +18,24 @@ type Row struct {
 	N uint64
 }
 
+// initialFile is the base name that the rows from before a start have instead of a
+// binlog's. The number is that of the start, and the offset that of the row: their
+// order is fixed at the start, whatever is written later.
+const initialFile = "initial-rows"
+
 // Row returns where row n (from 0) of m's transaction is.
 func (m Mark) Row(n uint64) Row {
+	if in := m.Initial; in != nil {
+		return Row{File: initialFile + "." + strconv.FormatUint(in.Begun, 10), Pos: in.Rows, N: n}
+	}
 	if m.GTID.IsZero() {
 		return Row{File: m.File, Pos: m.Pos, N: n}
 	}
 	return Row{GTID: m.GTID, N: n}
 }
+
+// IsInitial reports a row that stood in its table at the start.
+func (r Row) IsInitial() bool { return strings.HasPrefix(r.File, initialFile+".") }
 
 // Place is the transaction as text: its GTID, or file:pos.
 func (r Row) Place() string {
@@ -73,6 +84,10 @@ func RowOf(tx string, n uint64) (Row, error) {
 // CoversRow reports whether row r is published at p, or was passed over. Without a
 // GTID that can be told of the binlogs of one server only; elsewhere it is false.
 func (p Position) CoversRow(r Row) bool {
+	if r.IsInitial() {
+		begun := FileNumber(r.File)
+		return p.Initial == nil || p.Initial.Begun > begun || p.Initial.Begun == begun && p.Initial.Rows >= r.Pos
+	}
 	if p.Partial != nil && !r.GTID.IsZero() && p.Partial.GTID == r.GTID {
 		return r.N < p.Partial.Rows
 	}

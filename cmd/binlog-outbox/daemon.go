@@ -202,7 +202,7 @@ func (d *daemon) blind() (blind bool, why string) {
 		s := c.worker.Status()
 		switch {
 		case s.State != connector.StateRunning:
-		case s.Phase == "streaming":
+		case s.Works():
 			return false, ""
 		case s.LastError != nil:
 			blind, why = true, s.LastError.Code

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -58,6 +59,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 		Needed:               route.needed,
 		Updates:              !c.Outbox.Skips("u"),
 		RefusePartialUpdates: !c.Outbox.Skips("u") && c.Outbox.OnUpdate == config.UpdateFatal,
+		InitialOnly:          c.Source.Start == config.StartSnapshotOnly,
 		Heartbeat:            c.Source.Heartbeat, ConnectTimeout: c.Source.ConnectTimeout,
 		QueueBytes:     int(c.Limits.QueueBytes),
 		SpoolThreshold: int64(c.Limits.TransactionBytes),
@@ -146,11 +148,29 @@ func (s *sources) Open(ctx context.Context, from position.Position) (connector.S
 		}
 		s.checked = true
 	}
+	stream, err := s.open(ctx, c, from)
+	if err != nil {
+		return nil, err
+	}
+	if at := stream.Status().Address; at != "" {
+		s.address = at
+	}
+	return stream, nil
+}
+
+// open takes care that no typed nil gets into the interface.
+func (s *sources) open(ctx context.Context, c canal.Config, from position.Position) (connector.Source, error) {
+	if from.Initial != nil || c.InitialOnly {
+		stream, err := canal.OpenInitial(ctx, c, from)
+		if err != nil {
+			return nil, s.anew(err)
+		}
+		return stream, nil
+	}
 	stream, err := canal.Open(ctx, c, from)
 	if err != nil {
-		return nil, err // not a typed nil in the interface
+		return nil, s.anew(err)
 	}
-	s.address = stream.Status().Address
 	return stream, nil
 }
 
@@ -162,6 +182,15 @@ func (s *sources) Survey(ctx context.Context, address string) (*canal.Survey, er
 	}
 	c.Progress = nil // it tells of openings
 	return canal.TakeSurvey(ctx, c, address)
+}
+
+// anew marks the error that is to be answered with a new beginning.
+func (s *sources) anew(err error) error {
+	var e *canal.Error
+	if s.cfg.Source.Start == config.StartWhenNeeded && errors.As(err, &e) && e.Kind == canal.Purged {
+		return &connector.BeginAnew{Err: err}
+	}
+	return err
 }
 
 // decided adds what was and may be decided about transactions that are lost.
@@ -290,6 +319,9 @@ func (s *sources) Start(ctx context.Context) (position.Position, error) {
 	}
 	var at position.Position
 	switch s.cfg.Source.Start {
+	case config.StartSnapshot, config.StartSnapshotOnly, config.StartWhenNeeded:
+		at, err = canal.CurrentPosition(ctx, c)
+		at.Initial = &position.Initial{Begun: uint64(time.Now().UnixMicro())}
 	case config.StartCurrent:
 		at, err = canal.CurrentPosition(ctx, c)
 	case config.StartEarliest:
@@ -313,7 +345,7 @@ func (s *sources) Start(ctx context.Context) (position.Position, error) {
 type startError struct{ start config.Start }
 
 func (e *startError) Error() string {
-	return fmt.Sprintf("there is no stored position and source.start is %s: set a position, or set source.start to current or earliest", e.start)
+	return fmt.Sprintf("there is no stored position and source.start is %s: set a position, or set source.start to snapshot, current or earliest", e.start)
 }
 func (*startError) Retryable() bool { return false }
 func (*startError) ErrCode() string { return "no_position" }

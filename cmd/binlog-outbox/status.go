@@ -10,6 +10,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
 // Status tells the admin server about the node and all its connectors.
@@ -42,7 +43,9 @@ func (d *daemon) Checks() []admin.Check {
 		switch {
 		case s.State == connector.StatePaused || s.State == connector.StateStopped:
 			check.Detail = string(s.State)
-		case s.State == connector.StateRunning && s.Phase == "streaming" && s.Source != nil && s.Source.Connected:
+		case s.Phase == connector.Finished:
+			check.Detail = s.Phase
+		case s.Works() && s.Source != nil && s.Source.Connected:
 		case s.LastError != nil:
 			check.OK, check.Detail = false, fmt.Sprintf("%s: %s", s.LastError.Code, s.LastError.Message)
 		default:
@@ -100,6 +103,11 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 			LastEventAge: time.Since(src.Heard).Seconds(), EventTime: timeOrNil(src.LastEvent),
 			Inserts: src.Inserts, Updates: src.Updates, Deletes: src.Deletes, Transactions: src.Transactions,
 		}
+		if in := src.Initial; in != nil {
+			out.Source.Initial = &admin.Initial{
+				Table: tableOrNone(in.Table), Tables: in.Tables, DoneTables: in.Done, Rows: in.Rows, EstimatedRows: in.Estimate, Finished: in.Finished,
+			}
+		}
 	}
 	return out
 }
@@ -108,6 +116,9 @@ func shownPosition(p position.Position) admin.Position {
 	out := admin.Position{File: p.File, Pos: p.Pos, LastGTID: p.Last.String(), EventTime: timeOrNil(p.Committed), Sequence: p.Seq}
 	if p.Set != nil {
 		out.GTIDSet = p.Set.String()
+	}
+	if in := p.Initial; in != nil {
+		out.Initial = &admin.InitialPosition{Database: in.Database, Table: in.Table, Key: in.Key, Rows: in.Rows}
 	}
 	return out
 }
@@ -132,6 +143,13 @@ func backlogStatus(b *connector.Backlog) *admin.Backlog {
 		out.RetentionSeconds = &kept
 	}
 	return out
+}
+
+func tableOrNone(n schema.Name) string {
+	if n.Table == "" {
+		return ""
+	}
+	return n.String()
 }
 
 func timeOrNil(t time.Time) *time.Time {

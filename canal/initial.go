@@ -1,0 +1,328 @@
+package canal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// Initial hands on the rows that stood in the outbox tables at the start, each as a
+// transaction of its own whose mark says how far they are done, and after the last of
+// them what was committed since. It does not reconnect.
+//
+// Next is for one goroutine at a time; Close and Status for any.
+type Initial struct {
+	cfg   Config
+	from  position.Position
+	scout *Stream
+	queue *queue
+
+	dialer *dialer
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when the reading of initial rows has ended
+
+	mu     sync.Mutex
+	state  InitialStatus
+	stream *Stream // after the last initial row
+	closed bool
+}
+
+// InitialStatus says how far the initial rows are.
+type InitialStatus struct {
+	// Table is the one being read; Tables is the number of all, Done of those that
+	// are done.
+	Table        schema.Name
+	Tables, Done int
+	// Rows were handed on, also by earlier streams from the same start. Estimate is
+	// what the server believes to be in all tables.
+	Rows, Estimate uint64
+	// Finished is set when all are done and Config.InitialOnly asks for no more.
+	Finished bool
+}
+
+// OpenInitial goes on with the rows that stood in the outbox tables at from, as
+// from.Initial says. It needs SELECT on the tables beyond what Open needs.
+//
+// ctx bounds the opening only. Errors are *Error, or the context's cause.
+func OpenInitial(ctx context.Context, cfg Config, from position.Position) (*Initial, error) {
+	cfg = cfg.withDefaults()
+	s := &Initial{
+		cfg: cfg, from: from.Clone(), queue: newQueue(cfg.QueueBytes),
+		dialer: newDialer(cfg.Dialer), ended: make(chan struct{}), cancel: func() {},
+	}
+	switch {
+	case from.Initial == nil && cfg.InitialOnly:
+		close(s.ended)
+		s.state.Finished = true
+		return s, nil
+	case from.Initial == nil:
+		return nil, newError(BadConfig, nil, "the position has no initial rows to come")
+	}
+	s.from.Initial = nil
+	s.state.Rows = from.Initial.Rows
+	look := cfg
+	look.scout = &scout{}
+	look.Heartbeat = min(cfg.Heartbeat, scoutBeat)
+	look.Updates = true
+	look.Origins = nil // whose an inserted row is does not matter: it was not there at the start
+	scout, err := Open(ctx, look, s.from)
+	if err != nil {
+		return nil, err
+	}
+	s.scout = scout
+	sel := &selector{
+		cfg: cfg.at(scout.at), dialer: s.dialer, server: scout.server, needed: cfg.Needed, shapes: map[schema.Name]*selectShape{},
+	}
+	s.dialer.dial = sel.cfg.Dialer
+	w, err := s.prepare(ctx, sel, *from.Initial)
+	if err != nil {
+		sel.close()
+		return nil, errors.Join(err, scout.Close())
+	}
+	var run context.Context
+	run, s.cancel = context.WithCancel(context.Background())
+	cfg.Metrics.attachInitial(s)
+	go s.read(run, w, sel, look.scout)
+	return s, nil
+}
+
+// prepare looks at the tables and sets the sweep up.
+func (s *Initial) prepare(ctx context.Context, sel *selector, at position.Initial) (*sweep, error) {
+	stop := context.AfterFunc(ctx, s.dialer.close)
+	defer stop()
+	s.cfg.progress("looking at the outbox tables")
+	tables, estimate, err := sel.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	led, err := openLedger(s.cfg.SpoolDir)
+	if err != nil {
+		return nil, ledgerFailed(err)
+	}
+	s.state.Tables, s.state.Estimate = len(tables), estimate
+	s.cfg.Logger.Info("reading the rows that stood in the outbox tables at the start", slog.Int("tables", len(tables)),
+		slog.Uint64("estimated_rows", estimate), slog.Uint64("rows_done", at.Rows), slog.String("start", s.from.String()))
+	s.missed(tables, at)
+	return &sweep{tables: tables, ledger: led, emit: s.put, begin: s.began, at: at}, nil
+}
+
+// missed tells of a table that is gone in the middle.
+func (s *Initial) missed(tables []*initialTable, at position.Initial) {
+	if at.Table == "" {
+		return
+	}
+	for _, t := range tables {
+		if t.name.Database == at.Database && t.name.Table == at.Table {
+			return
+		}
+	}
+	s.cfg.Logger.Warn("an outbox table is gone whose initial rows were not done; what is missing of them can't be had any more",
+		slog.String("table", at.Database+"."+at.Table))
+}
+
+// put hands a transaction on and notes how far that is.
+func (s *Initial) put(tx Transaction) error {
+	if err := s.queue.put(tx); err != nil {
+		return err
+	}
+	at := tx.Mark.Initial
+	name := schema.Name{Database: at.Database, Table: at.Table}
+	if len(tx.Rows) > 0 {
+		s.cfg.Metrics.initialRow(name.String())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Rows, s.state.Table = at.Rows, name
+	return nil
+}
+
+// began notes that a table's turn has come.
+func (s *Initial) began(t *initialTable) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Table, s.state.Done = t.name, t.index
+}
+
+func (s *Initial) progress() InitialStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// read runs the sweep to its end.
+func (s *Initial) read(ctx context.Context, w *sweep, sel *selector, sc *scout) {
+	defer close(s.ended)
+	defer s.cfg.Metrics.detachInitial(s)
+	src := &initialSource{selector: sel, stream: s.scout, scout: sc, needed: s.cfg.Needed}
+	w.source = src
+	err := w.run(ctx)
+	sel.close()
+	if e := s.scout.Close(); e != nil && err == nil {
+		err = e
+	}
+	if e := w.ledger.close(); e != nil {
+		s.cfg.Logger.Warn("removing a file of initial rows", slog.Any("error", e))
+	}
+	switch {
+	case err == nil:
+		s.cfg.Logger.Info("all rows that stood in the outbox tables at the start are read", slog.Uint64("rows", w.at.Rows))
+	case ctx.Err() != nil:
+		s.queue.fail(ErrClosed)
+	default:
+		s.queue.fail(err)
+	}
+}
+
+// initialSource is what a sweep asks for: rows by a selector, changes by a scout.
+type initialSource struct {
+	*selector
+	stream *Stream
+	scout  *scout
+	needed func(*schema.Table) []int
+}
+
+func (s *initialSource) catchUp(ctx context.Context, f func([]schema.Row) error) error {
+	file, pos, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	return s.stream.scouted(ctx, s.scout, file, pos, f)
+}
+
+// whole refuses an image without a column that is needed: the row is not to be had
+// any more.
+func (s *initialSource) whole(t *initialTable, table *schema.Table, image []any) error {
+	for i, v := range image {
+		if v != schema.Missing {
+			continue
+		}
+		for _, n := range neededOf(table, s.needed) {
+			if n == i {
+				return newError(MissingColumn, nil, "a row of outbox table %s that stood there at the start was deleted before it was published, and logged without the needed column %s: "+
+					"the session that deleted it has binlog_row_image other than FULL", t.name, table.Columns[i].Name)
+			}
+		}
+	}
+	return nil
+}
+
+func neededOf(table *schema.Table, needed func(*schema.Table) []int) []int {
+	if needed != nil {
+		return needed(table)
+	}
+	all := make([]int, len(table.Columns))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// Next blocks until at least one transaction waits and returns all that wait, as
+// Stream.Next does.
+func (s *Initial) Next(ctx context.Context) ([]Transaction, error) {
+	s.mu.Lock()
+	stream := s.stream
+	s.mu.Unlock()
+	if stream != nil {
+		return stream.Next(ctx)
+	}
+	select {
+	case <-s.ended:
+		// Everything is in the queue, or was.
+		all, err, some := s.queue.take()
+		if some {
+			return all, err
+		}
+		if stream, err = s.follow(ctx); err != nil {
+			return nil, err
+		}
+		return stream.Next(ctx)
+	default:
+		return s.wait(ctx)
+	}
+}
+
+// wait is Next while initial rows are read.
+func (s *Initial) wait(ctx context.Context) ([]Transaction, error) {
+	for {
+		if all, err, some := s.queue.take(); some {
+			return all, err
+		}
+		select {
+		case <-s.queue.ready:
+		case <-s.ended:
+			return s.Next(ctx)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// follow opens the stream of what was committed since the start.
+func (s *Initial) follow(ctx context.Context) (*Stream, error) {
+	if s.cfg.InitialOnly {
+		s.mu.Lock()
+		s.state.Finished = true
+		s.mu.Unlock()
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	stream, err := Open(ctx, s.cfg, s.from)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	closed := s.closed
+	s.stream = stream
+	s.mu.Unlock()
+	if closed {
+		return nil, errors.Join(ErrClosed, stream.Close())
+	}
+	return stream, nil
+}
+
+// Status returns the present numbers; Initial is nil when all initial rows are read.
+func (s *Initial) Status() Status {
+	s.mu.Lock()
+	stream, state := s.stream, s.state
+	s.mu.Unlock()
+	switch {
+	case stream != nil:
+		return stream.Status()
+	case s.scout == nil:
+		return Status{Initial: &state}
+	}
+	st := s.scout.Status()
+	// The scout's place is not how far the connector is.
+	st.Initial, st.Last, st.File, st.Pos = &state, position.Mark{}, "", 0
+	_, _, st.Waiting, st.WaitingBytes = s.queue.snapshot()
+	return st
+}
+
+// Close ends the reading at once and waits for its goroutines.
+func (s *Initial) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	stream := s.stream
+	s.mu.Unlock()
+	s.cancel()
+	s.queue.close()
+	s.dialer.close()
+	var err error
+	if s.scout != nil {
+		err = s.scout.Close()
+	}
+	<-s.ended
+	if stream != nil {
+		err = errors.Join(err, stream.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("closing: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,324 @@
+package canal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+const (
+	// chunkBytes is what a chunk of selected rows is meant to take in memory;
+	// chunkMost is where its reading is broken off.
+	chunkBytes = 4 << 20
+	chunkMost  = 4 * chunkBytes
+	// firstChunk and largestChunk bound the rows of a chunk.
+	firstChunk   = 500
+	largestChunk = 5000
+	// weighedAtOnce is how many texts one statement asks the order of.
+	weighedAtOnce = 200
+	// selectSilence is how long the server may think about a chunk.
+	selectSilence = 2 * time.Minute
+)
+
+// selector selects rows of outbox tables, on a connection that it opens when it
+// needs one.
+type selector struct {
+	cfg    Config
+	dialer *dialer
+	server *Server // that the connection must lead to
+	needed func(*schema.Table) []int
+
+	session *session
+	limit   int
+	shapes  map[schema.Name]*selectShape
+}
+
+// selectShape is how the rows of one table are selected.
+type selectShape struct {
+	table   *schema.Table
+	list    string // of expressions
+	columns []int  // of the expressions
+}
+
+// sessionSettings make what a SELECT brings independent of the server's settings.
+var sessionSettings = []string{
+	"SET NAMES utf8mb4",
+	"SET SESSION sql_mode = ''",
+	"SET SESSION time_zone = '+00:00'",
+	rawResults,
+	"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+	"SET SESSION TRANSACTION READ ONLY",
+}
+
+// rawResults has texts come in the character sets of their columns.
+const rawResults = "SET SESSION character_set_results = NULL"
+
+// on runs f on the selector's connection.
+func (s *selector) on(ctx context.Context, f func(*session) error) error {
+	if s.session == nil {
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := guarded(func() (struct{}, error) { return struct{}{}, f(s.session) })
+	return ctxOr(ctx, err)
+}
+
+func (s *selector) connect(ctx context.Context) error {
+	ss, err := dial(ctx, s.cfg, s.dialer)
+	if err != nil {
+		return err
+	}
+	now, err := ss.inspect()
+	if err == nil && now.identity() != s.server.identity() {
+		err = newError(ServerChanged, nil, "the address led to server %s first and to %s then", s.server.identity(), now.identity())
+	}
+	for _, set := range sessionSettings {
+		if err == nil {
+			_, err = ss.conn.Execute(set)
+		}
+	}
+	if err != nil {
+		_ = ss.conn.Close()
+		return ctxOr(ctx, classify(err, Disconnected, "preparing to select initial rows"))
+	}
+	s.dialer.setReadTimeout(selectSilence)
+	s.session = ss
+	return nil
+}
+
+func (s *selector) close() {
+	if s.session != nil {
+		_ = s.session.conn.Close()
+		s.session = nil
+	}
+}
+
+const initialTablesQuery = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' " +
+	"AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
+
+// tables lists the outbox tables in the order of their names.
+func (s *selector) tables(ctx context.Context) (tables []*initialTable, rows uint64, err error) {
+	err = s.on(ctx, func(ss *session) error {
+		r, err := ss.query("its tables", initialTablesQuery)
+		if err != nil {
+			return err
+		}
+		for i := range r.RowNumber() {
+			name := schema.Name{Database: text(r, i, 0), Table: text(r, i, 1)}
+			if !s.cfg.Tables.Match(name.Database, name.Table) {
+				continue
+			}
+			t, n, err := s.table(ss, name)
+			if err != nil {
+				return err
+			}
+			tables, rows = append(tables, t), rows+n
+		}
+		// Asking for columns has set it otherwise.
+		if _, err := ss.conn.Execute(rawResults); err != nil {
+			return classify(err, Disconnected, "preparing to select initial rows")
+		}
+		return nil
+	})
+	slices.SortFunc(tables, func(a, b *initialTable) int {
+		return cmp.Or(strings.Compare(a.name.Database, b.name.Database), strings.Compare(a.name.Table, b.name.Table))
+	})
+	for i, t := range tables {
+		t.index = i
+	}
+	return tables, rows, err
+}
+
+const initialTableQuery = "SELECT t.ENGINE, t.TABLE_ROWS, e.TRANSACTIONS FROM information_schema.TABLES t " +
+	"LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = ? AND t.TABLE_NAME = ?"
+
+const collationsQuery = "SELECT COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLLATION_NAME IS NOT NULL"
+
+// table looks at one table, and works out how to select from it.
+func (s *selector) table(ss *session, name schema.Name) (t *initialTable, rows uint64, err error) {
+	r, err := ss.query("outbox table "+name.String(), initialTableQuery, name.Database, name.Table)
+	if err != nil {
+		return nil, 0, err
+	}
+	if r.RowNumber() == 0 {
+		return nil, 0, newError(UnknownTable, nil, "outbox table %s was dropped just now", name)
+	}
+	if text(r, 0, 2) != "YES" {
+		return nil, 0, newError(BadConfig, nil, "outbox table %s has engine %s, which has no transactions: a row can be seen there before it is in the binlog, and would be published twice. "+
+			"Make it InnoDB, or begin without the rows that stand there (source.start=current)", name, text(r, 0, 0))
+	}
+	rows, _ = r.GetUint(0, 1)
+	columns, err := ss.columns(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	table, err := schema.FromInformationSchema(name, columns)
+	if err != nil {
+		return nil, 0, newError(UnknownTable, err, "reading the columns of %s", name)
+	}
+	collations := map[string]string{}
+	if r, err = ss.query("the collations of "+name.String(), collationsQuery, name.Database, name.Table); err != nil {
+		return nil, 0, err
+	}
+	for i := range r.RowNumber() {
+		collations[text(r, i, 0)] = text(r, i, 1)
+	}
+	key, err := newInitialKey(table, collations)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.shapes[name] = s.shape(table, key)
+	return &initialTable{name: name, key: key}, rows, nil
+}
+
+func (s *selector) shape(table *schema.Table, key *initialKey) *selectShape {
+	var want []int
+	if s.needed != nil {
+		want = slices.Clone(s.needed(table))
+	} else {
+		for i := range table.Columns {
+			want = append(want, i)
+		}
+	}
+	want = append(want, table.PrimaryKey...)
+	slices.Sort(want)
+	sh := &selectShape{table: table}
+	var list []string
+	for _, i := range slices.Compact(want) {
+		if i < 0 || i >= len(table.Columns) {
+			continue
+		}
+		c := &table.Columns[i]
+		sh.columns = append(sh.columns, i)
+		list = append(list, c.SelectExpr(quotedName(c.Name)))
+	}
+	sh.list = strings.Join(list, ", ")
+	return sh
+}
+
+// errEnough breaks off the reading of a chunk.
+var errEnough = errors.New("the chunk is large enough")
+
+// chunk selects the next rows of a table.
+func (s *selector) chunk(ctx context.Context, t *initialTable, after []string) (rows []selectedRow, last bool, err error) {
+	if s.limit == 0 {
+		s.limit = firstChunk
+	}
+	sh := s.shapes[t.name]
+	sql := "SELECT " + sh.list + " FROM " + quotedName(t.name.Database) + "." + quotedName(t.name.Table)
+	if after != nil {
+		sql += " WHERE " + t.key.after(after)
+	}
+	sql += fmt.Sprintf(" ORDER BY %s LIMIT %d", t.key.order(), s.limit)
+	size := 0
+	err = s.on(ctx, func(ss *session) error {
+		var result mysql.Result
+		return ss.conn.ExecuteSelectStreaming(sql, &result, func(values []mysql.FieldValue) error {
+			row, err := sh.row(t, values)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row)
+			if size += row.size; size > chunkMost {
+				return errEnough
+			}
+			return nil
+		}, nil)
+	})
+	if errors.Is(err, errEnough) {
+		s.close() // what else it would send is not wanted
+		s.limit = max(1, len(rows)/4)
+		return rows, false, nil
+	}
+	if err != nil {
+		s.close()
+		return nil, false, ctxOr(ctx, classify(err, Disconnected, "selecting initial rows of "+t.name.String()))
+	}
+	last = len(rows) < s.limit
+	if len(rows) > 0 {
+		s.limit = min(max(1, chunkBytes/(size/len(rows)+1)), 2*s.limit, largestChunk)
+	}
+	return rows, last, nil
+}
+
+func (sh *selectShape) row(t *initialTable, values []mysql.FieldValue) (selectedRow, error) {
+	image := make([]any, len(sh.table.Columns))
+	for i := range image {
+		image[i] = schema.Missing
+	}
+	for i, at := range sh.columns {
+		v, err := sh.table.Columns[at].DecodeSelected(values[i].Value())
+		if err != nil {
+			return selectedRow{}, newError(Undecodable, err, "reading an initial row of %s", t.name)
+		}
+		image[at] = v
+	}
+	key, err := t.key.of(sh.table, image)
+	return selectedRow{table: sh.table, key: key, image: image, size: sizeOf(image)}, err
+}
+
+// sortable encodes keys; the server is asked for the weights of texts.
+func (s *selector) sortable(ctx context.Context, t *initialTable, keys [][]string) ([][]byte, error) {
+	weights := make([][]string, len(keys))
+	if t.key.weighed {
+		for from := 0; from < len(keys); from += weighedAtOnce {
+			to := min(from+weighedAtOnce, len(keys))
+			if err := s.weigh(ctx, t.key, keys[from:to], weights[from:to]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := make([][]byte, len(keys))
+	for i := range keys {
+		var err error
+		if out[i], err = t.key.sortable(keys[i], weights[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (s *selector) weigh(ctx context.Context, key *initialKey, keys [][]string, weights [][]string) error {
+	var list []string
+	for _, k := range keys {
+		for i := range key.columns {
+			if c := &key.columns[i]; c.Type.IsText() {
+				list = append(list, c.weight(k[i]))
+			}
+		}
+	}
+	return s.on(ctx, func(ss *session) error {
+		r, err := ss.query("the order of primary keys", "SELECT "+strings.Join(list, ", "))
+		if err != nil {
+			return err
+		}
+		each := len(list) / len(keys)
+		for i := range keys {
+			for j := range each {
+				if null, _ := r.IsNull(0, i*each+j); null {
+					return newError(ServerFailed, nil, "the server does not tell the order of the texts in a primary key")
+				}
+				weights[i] = append(weights[i], text(r, 0, i*each+j))
+			}
+		}
+		return nil
+	})
+}
+
+// now is the place in the binlog behind all that a SELECT can have seen.
+func (s *selector) now(ctx context.Context) (file string, pos uint64, err error) {
+	err = s.on(ctx, func(ss *session) error {
+		file, pos, _, err = ss.binlogStatus(s.server)
+		return err
+	})
+	return file, pos, err
+}

@@ -1,0 +1,146 @@
+package canal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/binlog-outbox/binlog-outbox/canal"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// initialKeys are primary keys whose order is found in different ways. The
+// expressions make keys of a number, most of them in no order.
+var initialKeys = []struct{ name, columns, key, of string }{
+	{"bigint", "id BIGINT", "id", "%d"},
+	{"random", "id BIGINT UNSIGNED", "id", "CONV(LEFT(LEFT(SHA2(%d, 256), 32), 16), 16, 10)"},
+	{"negative", "id INT", "id", "CAST(CRC32(%d) AS SIGNED) - 2147483648"},
+	{"binary", "id BINARY(16)", "id", "UNHEX(LEFT(SHA2(%d, 256), 32))"},
+	{"varbinary", "id VARBINARY(8)", "id", "TRIM(TRAILING '0' FROM LEFT(LEFT(SHA2(%d, 256), 32), 8))"},
+	{"char", "id CHAR(36) CHARACTER SET latin1", "id", "LEFT(SHA2(%d, 256), 32)"},
+	{"text", "id VARCHAR(64)", "id", "CONCAT(CHAR(0xC3A0 + CRC32(%[1]d) %% 20 USING utf8mb4), ' ', LEFT(SHA2(%[1]d, 256), 32))"},
+	{"blanks", "id VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "id", "CONCAT(%[1]d, REPEAT(CHAR(9), %[1]d %% 3), 'x')"},
+	{"bin", "id VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "id", "LEFT(SHA2(%d, 256), 32)"},
+	{"decimal", "id DECIMAL(20,3)", "id", "(CAST(CRC32(%d) AS SIGNED) - 2147483648) / 1000"},
+	{"datetime", "id DATETIME(6)", "id", "'2020-01-01' + INTERVAL CRC32(%d) MICROSECOND"},
+	{"timestamp", "id TIMESTAMP(6) NOT NULL DEFAULT '2020-01-01 00:00:00'", "id", "'2020-01-01' + INTERVAL CRC32(%d) MICROSECOND"},
+	{"time", "id TIME(3)", "id", "SEC_TO_TIME((CAST(CRC32(%d) %% 5400000 AS SIGNED) - 2700000) / 1000)"},
+	{"two", "region VARCHAR(10), id INT", "region, id", "CONCAT('r', %[1]d %% 7), -%[1]d"},
+}
+
+// All rows that stood in a table come once, and what is written meanwhile comes
+// once, however the reading is cut off; whatever the primary key is.
+func TestRealInitialRows(t *testing.T) {
+	flavors(t, func(t *testing.T, db *database) {
+		for _, k := range initialKeys {
+			t.Run(k.name, func(t *testing.T) {
+				db.exec("SET SESSION sql_mode=''", "DROP TABLE IF EXISTS outbox", "CREATE TABLE outbox ("+k.columns+
+					", n BIGINT NOT NULL, payload LONGTEXT, PRIMARY KEY ("+k.key+"), UNIQUE KEY (n))")
+				readInitial(t, db, k.of)
+			})
+		}
+	})
+}
+
+func readInitial(t *testing.T, db *database, of string) {
+	insert := func(from, to int) string {
+		var rows []string
+		for n := from; n < to; n++ {
+			rows = append(rows, "("+fmt.Sprintf(of, n)+fmt.Sprintf(", %d, 'p%d')", n, n))
+		}
+		return "INSERT INTO outbox VALUES " + strings.Join(rows, ",")
+	}
+	const stood, all = 800, 1050
+	for n := 0; n < stood; n += 400 {
+		db.exec(insert(n, n+400))
+	}
+	at := db.now()
+	at.Initial = &position.Initial{}
+	writer := db.connect(db.name)
+	execOn(t, writer, "SET SESSION sql_mode=''")
+	written := make(chan error, 1)
+	go func() {
+		written <- write(func(n int) []string {
+			return []string{
+				insert(stood+n, stood+n+1),
+				fmt.Sprintf("DELETE FROM outbox WHERE n IN (%d, %d, %d)", n*2, stood-1-n, stood+n-3),
+				fmt.Sprintf("UPDATE outbox SET payload='q' WHERE n=%d", n*3),
+			}
+		}, all-stood, func(s string) error { _, err := writer.Execute(s); return err })
+	}()
+	seen := map[int64]int{}
+	rnd := rand.New(rand.NewPCG(7, 7))
+	initial := 0
+	for cuts := 0; len(seen) < all; cuts++ {
+		s := follow(t, db, at)
+		for left := rnd.IntN(400); (left > 0 || cuts > 6) && len(seen) < all; {
+			txs, err := s.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range txs {
+				if left--; left < 0 && cuts <= 6 {
+					break
+				}
+				if txs[i].Mark.Initial != nil {
+					initial += len(txs[i].Rows)
+				}
+				for _, r := range txs[i].Rows {
+					seen[r.After[len(r.After)-2].(int64)]++
+				}
+				at.Advance(txs[i].Mark)
+			}
+		}
+		if err := s.Close(); err != nil && !errors.Is(err, canal.ErrClosed) {
+			t.Fatal(err)
+		}
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	if initial != stood {
+		t.Errorf("%d initial rows came, want %d", initial, stood)
+	}
+	for n := range int64(all) {
+		if seen[n] != 1 {
+			t.Errorf("row %d came %d times", n, seen[n])
+		}
+	}
+	if at.Initial != nil {
+		t.Errorf("the position still has initial rows: %s", at)
+	}
+}
+
+func write(statements func(n int) []string, times int, exec func(string) error) error {
+	for n := range times {
+		for _, s := range statements(n) {
+			if err := exec(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// follow opens what the position asks for.
+func follow(t *testing.T, db *database, at position.Position) interface {
+	Next(ctx context.Context) ([]canal.Transaction, error)
+	Close() error
+} {
+	t.Helper()
+	if at.Initial == nil {
+		s, err := canal.Open(t.Context(), db.cfg, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s, err := canal.OpenInitial(t.Context(), db.cfg, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
