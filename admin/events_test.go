@@ -90,15 +90,16 @@ func TestEventsDropSlowReaders(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		resp, err := client.Get(base + "/v1/events")
-		if err != nil {
-			t.Fatal(err)
+		code := 0 // the client itself may be too slow on a busy host
+		if err == nil {
+			resp.Body.Close()
+			code = resp.StatusCode
 		}
-		resp.Body.Close()
-		if resp.StatusCode == 200 {
+		if code == 200 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("slow readers keep their places: %d", resp.StatusCode)
+			t.Fatalf("slow readers keep their places: %d, %v", code, err)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
