@@ -198,8 +198,10 @@ func (s *stage) chooseByVerb(how ...string) {
 		}
 	}
 	set := append([]string{"offset", "set", s.connector()}, how...)
-	ask(4, set...)
-	ask(0, "connector", "stop", s.connector())
+	if now := s.await("its state is known", silence, func(harness.ConnectorStatus) bool { return true }); now.State != "stopped" {
+		ask(4, set...)
+		ask(0, "connector", "stop", s.connector())
+	}
 	ask(0, append(set, "--dry-run")...)
 	ask(0, set...)
 	ask(0, "connector", "resume", s.connector())
