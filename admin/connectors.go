@@ -16,6 +16,8 @@ func (s *Server) controlRoutes(handle handle) {
 	handle(View, "GET /v1/connectors/{name}/offset", s.getOffset)
 	handle(Admin, "PUT /v1/connectors/{name}/offset", s.putOffset)
 	handle(Admin, "DELETE /v1/connectors/{name}/offset", s.deleteOffset)
+	handle(View, "GET /v1/connectors/{name}/set-aside", s.listSetAside)
+	handle(Admin, "POST /v1/connectors/{name}/set-aside", s.postSetAside)
 }
 
 func (s *Server) listConnectors(w http.ResponseWriter, _ *http.Request) {

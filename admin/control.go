@@ -22,6 +22,12 @@ type Control interface {
 	// only tells what that would do.
 	SetOffset(ctx context.Context, name string, choice OffsetChoice, by Order) (OffsetChange, error)
 
+	// SetAsides returns what is decided about single rows of a connector, and what was
+	// set aside on this node.
+	SetAsides(name string) (SetAsides, error)
+	// SetAside decides about one row, in place of an earlier decision about it.
+	SetAside(ctx context.Context, name string, choice AsideChoice, by Order) (AsideDecision, error)
+
 	Operations
 }
 

@@ -19,6 +19,7 @@ type fakeControl struct {
 	last  Order
 	// choice is the last position asked for, err what every write answers.
 	choice OffsetChoice
+	aside  AsideChoice
 	err    error
 }
 
@@ -60,6 +61,18 @@ func (f *fakeControl) SetOffset(_ context.Context, name string, choice OffsetCho
 	}
 	n := uint64(2)
 	return OffsetChange{Connector: name, DryRun: choice.DryRun, Reset: choice.Reset, Repeated: &n}, nil
+}
+
+func (f *fakeControl) SetAsides(name string) (SetAsides, error) {
+	if name != "orders" {
+		return SetAsides{}, &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
+	}
+	return SetAsides{Connector: name, Decisions: []AsideDecision{{AsideChoice: f.aside}}}, nil
+}
+
+func (f *fakeControl) SetAside(_ context.Context, name string, choice AsideChoice, by Order) (AsideDecision, error) {
+	f.aside = choice
+	return AsideDecision{AsideChoice: choice, Reason: by.Reason, By: by.By}, f.note("set-aside", name, by)
 }
 
 // answer is a response with its body.

@@ -30,6 +30,7 @@ const (
 	CodeNotFound          = "not_found"
 	CodeMethod            = "method_not_allowed"
 	CodeConnectorNotFound = "connector_not_found"
+	CodeRowPassed         = "row_already_passed"
 	CodeNotStopped        = "connector_not_stopped"
 	CodeRejected          = "rejected"
 	CodeMemberNotFound    = "member_not_found"

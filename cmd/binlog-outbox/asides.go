@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
+	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -74,4 +77,84 @@ func setAside(ctx context.Context, node *ha.Node, name string, d connector.SetAs
 	return node.AppendDecision(ctx, name, ha.Decision{
 		Kind: ha.KindSetAside, Version: asideVersion, Key: d.Row.String(), Data: data, Reason: d.Reason, By: d.By, At: d.At,
 	})
+}
+
+// SetAsides implements admin.Control.
+func (c *control) SetAsides(name string) (admin.SetAsides, error) {
+	r, err := c.runner(name)
+	if err != nil {
+		return admin.SetAsides{}, err
+	}
+	out := admin.SetAsides{Connector: name, Decisions: []admin.AsideDecision{}, SetAside: shownAsides(r.worker.Status())}
+	state, _ := c.d.node.Connector(name)
+	for _, d := range state.Decisions {
+		if d.Kind != ha.KindSetAside {
+			continue
+		}
+		one, err := readSetAside(d)
+		if err != nil {
+			return out, err
+		}
+		out.Decisions = append(out.Decisions, shownAside(one, state.Position))
+	}
+	return out, nil
+}
+
+func shownAside(d connector.SetAside, at position.Position) admin.AsideDecision {
+	return admin.AsideDecision{
+		AsideChoice: admin.AsideChoice{Transaction: d.Place(), Row: d.N + 1, Action: string(d.Action)},
+		Cause:       d.Cause, Message: d.Message, Reason: d.Reason, By: d.By, At: d.At, Passed: at.CoversRow(d.Row),
+	}
+}
+
+// causeOperator is the cause of a row that an operator sets aside where this node
+// does not know what is wrong with it.
+const causeOperator = "operator"
+
+// SetAside implements admin.Control.
+func (c *control) SetAside(ctx context.Context, name string, choice admin.AsideChoice, by admin.Order) (admin.AsideDecision, error) {
+	var none admin.AsideDecision
+	r, err := c.runner(name)
+	if err != nil {
+		return none, err
+	}
+	d := connector.SetAside{
+		Action: connector.Action(choice.Action), Cause: causeOperator, Message: by.Reason, Reason: by.Reason, By: by.By,
+		At: time.Now().UTC().Truncate(time.Microsecond),
+	}
+	if d.Action != connector.Skip && d.Action != connector.DeadLetter {
+		return none, badOffset("action %q is not skip or dead_letter", choice.Action)
+	}
+	if choice.Row == 0 {
+		return none, badOffset("rows of a transaction are numbered from 1")
+	}
+	if d.Row, err = position.RowOf(choice.Transaction, choice.Row-1); err != nil {
+		return none, badOffset("%v", err)
+	}
+	state, _ := c.d.node.Connector(name)
+	if state.Position.CoversRow(d.Row) {
+		return none, &admin.Problem{
+			Status: http.StatusConflict, Code: admin.CodeRowPassed,
+			Detail: fmt.Sprintf("connector %s: the position has row %s behind it, so that nothing can be decided about it", name, d.Row),
+		}
+	}
+	if e := r.worker.Status().LastError; e != nil && e.Place == d.Place() && e.Row == d.N+1 {
+		d.Cause, d.Message = e.Code, e.Message
+	}
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	if err := setAside(ctx, c.d.node, name, d); err != nil {
+		return none, problem(err)
+	}
+	return shownAside(d, state.Position), nil
+}
+
+func shownAsides(s connector.Status) admin.SetAside {
+	out := admin.SetAside{Rows: s.SetAside}
+	for _, r := range s.LastSetAside {
+		out.Last = append(out.Last, admin.SetAsideRow{
+			Transaction: r.Place(), Row: r.N + 1, Table: r.Table, Action: string(r.Action), Cause: r.Cause, Message: r.Message, At: r.At,
+		})
+	}
+	return out
 }

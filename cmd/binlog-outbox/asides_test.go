@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -53,5 +54,52 @@ func TestSetAsidesAreKept(t *testing.T) {
 		if _, err := readSetAside(d); err == nil || !strings.Contains(err.Error(), d.Key) {
 			t.Errorf("%+v: %v", d, err)
 		}
+	}
+}
+
+// An operator's decision is kept, told and audited; one that would have no effect, or
+// names no row, is refused.
+func TestOperatorSetsARowAside(t *testing.T) {
+	c, r := leading(t)
+	const sid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+	set, err := position.ParseSet(position.MySQL, sid+":1-20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, _ := c.d.node.NewRun(r.name, c.d.node.Status().Term)
+	if err := c.d.node.SavePosition(t.Context(), r.name, run, position.Position{Flavor: position.MySQL, Set: set}); err != nil {
+		t.Fatal(err)
+	}
+	choice := admin.AsideChoice{Transaction: sid + ":23", Row: 2, Action: "dead_letter"}
+	d, err := c.SetAside(t.Context(), r.name, choice, ann)
+	if err != nil || d.AsideChoice != choice || d.By != "ann" || d.Reason != "test" || d.Passed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	list, err := c.SetAsides(r.name)
+	if err != nil || len(list.Decisions) != 1 || !cmp.Equal(list.Decisions[0], d) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	audit := c.d.node.Audit()
+	if last := audit[len(audit)-1]; last.By != "ann" || !strings.Contains(last.Detail, sid+":23#2") || !strings.Contains(last.Detail, "dead_letter") {
+		t.Errorf("%+v", last)
+	}
+	for _, bad := range []struct {
+		choice admin.AsideChoice
+		code   string
+	}{
+		{admin.AsideChoice{Transaction: sid + ":20", Row: 1, Action: "skip"}, admin.CodeRowPassed},
+		{admin.AsideChoice{Transaction: sid + ":23", Row: 2, Action: "stop"}, admin.CodeInvalid},
+		{admin.AsideChoice{Transaction: sid + ":23", Row: 0, Action: "skip"}, admin.CodeInvalid},
+		{admin.AsideChoice{Transaction: "nonsense", Row: 2, Action: "skip"}, admin.CodeInvalid},
+	} {
+		if _, err := c.SetAside(t.Context(), r.name, bad.choice, ann); codeOf(err) != bad.code {
+			t.Errorf("%+v: %v", bad.choice, err)
+		}
+	}
+	if err := second(c.SetAside(t.Context(), "none", choice, ann)); codeOf(err) != admin.CodeConnectorNotFound {
+		t.Error(err)
+	}
+	if err := second(c.SetAsides("none")); codeOf(err) != admin.CodeConnectorNotFound {
+		t.Error(err)
 	}
 }

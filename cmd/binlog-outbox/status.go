@@ -90,12 +90,7 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 	if e := s.LastError; e != nil {
 		out.LastError = &admin.LastError{Code: e.Code, Message: e.Message, GTID: e.GTID.String(), Transaction: e.Place, Row: e.Row, At: e.At, RetryAt: timeOrNil(e.Retrying)}
 	}
-	out.SetAside.Rows = s.SetAside
-	for _, r := range s.LastSetAside {
-		out.SetAside.Last = append(out.SetAside.Last, admin.SetAsideRow{
-			Transaction: r.Place(), Row: r.N + 1, Table: r.Table, Action: string(r.Action), Cause: r.Cause, Message: r.Message, At: r.At,
-		})
-	}
+	out.SetAside = shownAsides(s)
 	if src := s.Source; src != nil {
 		out.Source = &admin.Source{
 			Connected: src.Connected, Flavor: string(src.Server.Flavor), ServerUUID: src.Server.UUID, ServerVersion: src.Server.Version,

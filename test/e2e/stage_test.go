@@ -69,6 +69,10 @@ type play struct {
 	rowMetadata string
 	// maxMessage is the limit of producer and topic in bytes; 0: Kafka's defaults.
 	maxMessage int
+	// topicLimit is the limit of the topics alone; 0: Kafka's default.
+	topicLimit int
+	// errors is the connector's section of that name; stop by default.
+	errors string
 }
 
 // stage is one scenario's shop, topic and connector.
@@ -142,6 +146,9 @@ func (s *stage) yaml(broker, name string) string {
 	if n := s.play.maxMessage; n > 0 {
 		configs, producer = fmt.Sprintf(", configs: {max.message.bytes: '%d'}", n), fmt.Sprintf("max_message_bytes: %d", n)
 	}
+	if n := s.play.topicLimit; n > 0 {
+		configs = fmt.Sprintf(", configs: {max.message.bytes: '%d'}", n)
+	}
 	return fmt.Sprintf(`node: {id: e2e, data_dir: %q}
 admin: {listen: "127.0.0.1:0"}
 log: {format: json}
@@ -149,6 +156,7 @@ connectors:
   - name: %s
     source: {host: %s, port: %d, user: %s, password: %s, table: %s.outbox, start: earliest, positions: %s}
     outbox: {additional: ["type:header:eventType"]}
+    errors: %s
     kafka:
       brokers: [%q]
       delivery: %s
@@ -156,7 +164,7 @@ connectors:
       %s
 `, s.data, name, s.play.server.Host(), s.play.server.Port(),
 		or(s.play.user, servers.CDCUser), or(s.play.password, servers.CDCPassword), database1,
-		or(s.play.positions, "auto"), broker, s.delivery(), partitions, configs, producer)
+		or(s.play.positions, "auto"), or(s.play.errors, "{}"), broker, s.delivery(), partitions, configs, producer)
 }
 
 func (s *stage) delivery() string {

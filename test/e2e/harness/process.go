@@ -193,6 +193,9 @@ type ConnectorStatus struct {
 		Message string     `json:"message"`
 		GTID    string     `json:"gtid"`
 		RetryAt *time.Time `json:"retry_at"`
+		// Transaction and Row are where the row is that is to blame, if one is.
+		Transaction string `json:"transaction"`
+		Row         uint64 `json:"row"`
 	} `json:"last_error"`
 }
 

@@ -33,14 +33,29 @@ func readerOptions(brokers []string) []kgo.Opt {
 // is an error when a transaction is left open, since records after it can't be
 // seen.
 func ReadAll(ctx context.Context, brokers []string, topic string) ([]history.Seen, error) {
+	var seen []history.Seen
+	err := readAll(ctx, brokers, topic, func(r *kgo.Record) {
+		seen = append(seen, see(r))
+	})
+	return seen, err
+}
+
+// ReadRecords is ReadAll for records that are none of a shop's.
+func ReadRecords(ctx context.Context, brokers []string, topic string) ([]history.Record, error) {
+	var out []history.Record
+	err := readAll(ctx, brokers, topic, func(r *kgo.Record) { out = append(out, whole(r)) })
+	return out, err
+}
+
+func readAll(ctx context.Context, brokers []string, topic string, each func(*kgo.Record)) error {
 	client, err := kgo.NewClient(append(readerOptions(brokers), kgo.KeepControlRecords())...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer client.Close()
 	ends, err := endOffsets(ctx, client, topic)
 	if err != nil {
-		return nil, fmt.Errorf("asking for the end of %s: %w", topic, err)
+		return fmt.Errorf("asking for the end of %s: %w", topic, err)
 	}
 	from := make(map[int32]kgo.Offset)
 	for p, end := range ends {
@@ -49,11 +64,10 @@ func ReadAll(ctx context.Context, brokers []string, topic string) ([]history.See
 		}
 	}
 	client.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: from})
-	var seen []history.Seen
 	for left := len(from); left > 0; {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", topic, err)
+			return fmt.Errorf("reading %s: %w", topic, err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if r.Offset >= ends[r.Partition] {
@@ -63,14 +77,19 @@ func ReadAll(ctx context.Context, brokers []string, topic string) ([]history.See
 				left--
 			}
 			if !r.Attrs.IsControl() {
-				seen = append(seen, see(r))
+				each(r)
 			}
 		})
 	}
-	return seen, nil
+	return nil
 }
 
 func see(r *kgo.Record) history.Seen {
+	rec := whole(r)
+	return history.See(&rec)
+}
+
+func whole(r *kgo.Record) history.Record {
 	rec := history.Record{
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Key: r.Key, Value: r.Value,
 		Headers: make([]history.Header, len(r.Headers)), Timestamp: r.Timestamp.UnixMilli(),
@@ -78,7 +97,7 @@ func see(r *kgo.Record) history.Seen {
 	for i, h := range r.Headers {
 		rec.Headers[i] = history.Header{Key: h.Key, Value: h.Value}
 	}
-	return history.See(&rec)
+	return rec
 }
 
 // endOffsets returns the end of each partition, and checks that no transaction is
