@@ -67,7 +67,7 @@ func (f *fakeControl) SetAsides(name string) (SetAsides, error) {
 	if name != "orders" {
 		return SetAsides{}, &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
 	}
-	return SetAsides{Connector: name, Decisions: []AsideDecision{{AsideChoice: f.aside}}}, nil
+	return SetAsides{Connector: name, Decisions: []AsideDecision{{AsideChoice: AsideChoice{"b.000001:400", 2, "dead_letter"}}}}, nil
 }
 
 func (f *fakeControl) SetAside(_ context.Context, name string, choice AsideChoice, by Order) (AsideDecision, error) {

@@ -51,8 +51,8 @@ const (
 	HeaderErrorCause     = "__binlog_outbox.error.cause"     // code, as in status and metrics
 	HeaderErrorMessage   = "__binlog_outbox.error.message"   // what was wrong, for people
 	HeaderErrorGTID      = "__binlog_outbox.error.gtid"      // of the transaction; empty without GTIDs
-	HeaderErrorFile      = "__binlog_outbox.error.file"      // binlog file in which the transaction ends
-	HeaderErrorPos       = "__binlog_outbox.error.pos"       // offset right after it
+	HeaderErrorFile      = "__binlog_outbox.error.file"      // binlog file in which the transaction ends; of initial rows as position.Row has it
+	HeaderErrorPos       = "__binlog_outbox.error.pos"       // offset right after it; number of the initial row
 	HeaderErrorRow       = "__binlog_outbox.error.row"       // number among the transaction's outbox rows, from 1
 	HeaderErrorTable     = "__binlog_outbox.error.table"     // database.table
 	HeaderErrorConnector = "__binlog_outbox.error.connector" // name of the connector
@@ -157,9 +157,13 @@ func (s *setter) letter(a *aside, tx *canal.Transaction, row *schema.Row, rec ka
 
 func (s *setter) headers(a *aside, tx *canal.Transaction, topic string) []kafka.Header {
 	text := func(key, value string) kafka.Header { return kafka.Header{Key: key, Value: []byte(value)} }
+	file, pos := tx.Mark.File, tx.Mark.Pos
+	if a.row.IsInitial() {
+		file, pos = a.row.File, a.row.Pos
+	}
 	out := []kafka.Header{
 		text(HeaderErrorCause, a.cause), text(HeaderErrorMessage, a.message),
-		text(HeaderErrorGTID, tx.Mark.GTID.String()), text(HeaderErrorFile, tx.Mark.File), text(HeaderErrorPos, strconv.FormatUint(tx.Mark.Pos, 10)),
+		text(HeaderErrorGTID, tx.Mark.GTID.String()), text(HeaderErrorFile, file), text(HeaderErrorPos, strconv.FormatUint(pos, 10)),
 		text(HeaderErrorRow, strconv.FormatUint(a.row.N+1, 10)), text(HeaderErrorTable, a.table),
 		text(HeaderErrorConnector, s.name), text(HeaderErrorTime, s.now().UTC().Format("2006-01-02T15:04:05.000Z07:00")),
 	}

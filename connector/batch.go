@@ -133,7 +133,7 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 	switch rows := tx.FirstRow + uint64(len(tx.Rows)); {
 	case tx.Final:
 		b.partial = nil
-		b.mark(tx, len(b.Records) > records || len(b.asides) > asides)
+		b.mark(tx, len(b.Records) > records)
 	case rows > skip:
 		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: rows, Committed: tx.Mark.Committed}
 		b.begun = tx.Mark
