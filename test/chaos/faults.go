@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -204,8 +205,8 @@ func (s *Stage) killServers() error {
 	return errors.Join(errs...)
 }
 
-// outage ends an outage, after it has seen that the leader's readiness says that
-// nothing works while each node says that it lives.
+// outage ends an outage, after it has seen that the leader's readiness and metrics
+// say that nothing works while each node says that it lives.
 func (s *Stage) outage(ctx context.Context) error {
 	var errs []error
 	leader := s.leader(ctx)
@@ -221,6 +222,16 @@ func (s *Stage) outage(ctx context.Context) error {
 		}
 		if code, err := n.get(ctx, "/readyz"); err != nil || code != http.StatusServiceUnavailable {
 			errs = append(errs, fmt.Errorf("while the servers are gone /readyz of the leader %s says %d: %w", n.name, code, err))
+		}
+		metrics, err := n.metrics(ctx)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for name, value := range metrics {
+			if value != 0 && (strings.HasPrefix(name, "binlog_outbox_connector_streaming{") || strings.HasPrefix(name, "binlog_outbox_source_connected{")) {
+				errs = append(errs, fmt.Errorf("while the servers are gone the leader %s says %s %v", n.name, name, value))
+			}
 		}
 	}
 	var group errgroup.Group
