@@ -103,7 +103,7 @@ type Config struct {
 	ConnectTimeout time.Duration
 
 	// QueueBytes bounds the decoded transactions that wait for Next; default
-	// 8 MiB. A full queue stops the reading. One transaction is always let in.
+	// 2 MiB. A full queue stops the reading. One transaction is always let in.
 	QueueBytes int
 	// SpoolThreshold is how many bytes of outbox row events of one open
 	// transaction are held in memory; default 64 MiB. Beyond it they go to a
@@ -137,7 +137,7 @@ const (
 	defaultHeartbeat       = 10 * time.Second
 	defaultConnectTimeout  = 10 * time.Second
 	defaultRoleCheck       = 3 * time.Second
-	defaultQueueBytes      = 8 << 20
+	defaultQueueBytes      = 2 << 20
 	defaultSpoolThreshold  = 64 << 20
 	defaultPartRows        = 50_000
 	defaultPartBytes       = 8 << 20

@@ -19,6 +19,7 @@ type queue struct {
 	mu      sync.Mutex
 	space   sync.Cond // waited on by put
 	pending []Transaction
+	usual   int // how many were taken last, and so how many to make room for
 	bytes   int
 	last    position.Mark // of the newest transaction put
 	err     error         // ends the stream once pending is taken
@@ -46,6 +47,9 @@ func (q *queue) put(t Transaction) error {
 	q.last = t.Mark
 	if n := len(q.pending); n > 0 && joinable(&q.pending[n-1]) && joinable(&t) && q.pending[n-1].Mark.Join(t.Mark) {
 		return nil
+	}
+	if q.pending == nil {
+		q.pending = make([]Transaction, 0, q.usual)
 	}
 	q.pending = append(q.pending, t)
 	q.bytes += t.Bytes + emptyBytes
@@ -117,7 +121,7 @@ func (q *queue) take() (all []Transaction, err error, ok bool) { //nolint:revive
 		q.wake() // for other waiters
 		return nil, ErrClosed, true
 	case len(q.pending) > 0:
-		all, q.pending, q.bytes = q.pending, nil, 0
+		all, q.pending, q.bytes, q.usual = q.pending, nil, 0, len(q.pending)
 		q.space.Broadcast()
 		return all, nil, true
 	case q.err != nil:

@@ -136,7 +136,7 @@ func kafkaFields() []field {
 func runtimeFields() []field {
 	return []field{
 		{path: "connectors[].limits", doc: "Bounds of memory, and of what is committed in one go."},
-		{path: "connectors[].limits.queue_bytes", def: "8MiB", replaces: "max.queue.size.in.bytes",
+		{path: "connectors[].limits.queue_bytes", def: "2MiB", replaces: "max.queue.size.in.bytes",
 			doc: "Bytes read ahead."},
 		{path: "connectors[].limits.batch_records", def: "10000", replaces: "max.batch.size",
 			doc: "Most rows of a batch. A batch is closed earlier when the source is idle."},

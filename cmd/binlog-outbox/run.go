@@ -16,11 +16,19 @@ import (
 // transaction needs.
 const memoryLimit = 128 << 20
 
+// Without GOGC as much garbage as half of the live data may gather. The live data is
+// what the queues hold, so this is some tens of megabytes less in a catch-up for a
+// few per cent of its CPU time.
+const gcPercent = 50
+
 // runDaemon works until ctx ends.
 func runDaemon(ctx context.Context, cfg *config.Config, comp *compiler, stderr io.Writer) error {
 	log := newLogger(cfg.Log, stderr)
 	if _, set := os.LookupEnv("GOMEMLIMIT"); !set {
 		debug.SetMemoryLimit(memoryLimit)
+	}
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(gcPercent)
 	}
 	d, err := newDaemon(cfg, comp, log, prometheus.NewRegistry())
 	if err != nil {
