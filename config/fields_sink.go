@@ -149,8 +149,7 @@ func runtimeFields() []field {
 
 		{path: "connectors[].heartbeat", doc: "Records that show that an idle connector is alive."},
 		{path: "connectors[].heartbeat.interval", def: "0s", replaces: "heartbeat.interval.ms",
-			planned: "heartbeat records are not available yet",
-			doc:     "How often; 0s is never. The position moves on without heartbeats, also when only other tables are written."},
+			doc: "How often; 0s is never. The position moves on without heartbeats, also when only other tables are written, and nothing is written to the database for them."},
 		{path: "connectors[].heartbeat.topic_prefix", def: "__debezium-heartbeat", replaces: "topic.heartbeat.prefix",
 			doc: "The heartbeat topic is this, a dot and topic_prefix."},
 

@@ -27,6 +27,9 @@ type Config struct {
 	DrainTimeout time.Duration
 	// RetryInitial and RetryMax bound the pause between terms.
 	RetryInitial, RetryMax time.Duration
+	// HeartbeatEvery is how often a heartbeat record is sent, where Encoder is a Heart;
+	// zero is never.
+	HeartbeatEvery time.Duration
 	// SurveyEvery is how often the source is asked how far it has come, where Sources
 	// is a Surveyor.
 	SurveyEvery time.Duration

@@ -34,12 +34,14 @@ type world struct {
 
 	mu     sync.Mutex
 	rnd    *rand.Rand
-	faults float64 // chance of a fault at each opportunity
-	large  uint64  // id of a row that Kafka refuses; 0 for none
-	waits  bool    // the refusal may pass
-	quick  bool    // everything takes a fortieth of the time
-	refuse uint64  // id of a row that can't be encoded; 0 for none
-	busy   bool    // the store refuses every other save
+	faults float64       // chance of a fault at each opportunity
+	large  uint64        // id of a row that Kafka refuses; 0 for none
+	waits  bool          // the refusal may pass
+	quick  bool          // everything takes a fortieth of the time
+	refuse uint64        // id of a row that can't be encoded; 0 for none
+	beats  []time.Time   // heartbeat records that are in the log
+	beat   time.Duration // Config.HeartbeatEvery
+	busy   bool          // the store refuses every other save
 	saves  int
 	// attempts is Config.MaxAttempts when it is above 0.
 	attempts int
@@ -315,6 +317,10 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 // note takes a record into the log. Ids are counted from 1 as the rows were
 // inserted, so a record's seq header must be its id, also when it comes again.
 func (w *world) note(r kafka.Record) {
+	if r.Topic == "heartbeats" {
+		w.beats = append(w.beats, time.Now())
+		return
+	}
 	id := binary.BigEndian.Uint64(r.Key)
 	w.log = append(w.log, id)
 	if w.bad.noted(id, r) {
@@ -357,6 +363,12 @@ func (w *world) Encode(mem Memory, row *schema.Row) (kafka.Record, bool, error) 
 	m := mem.(*simMemory)
 	m.held = append(m.held, key)
 	return kafka.Record{Topic: "t", Partition: -1, Key: key, Value: key}, true, nil
+}
+
+func (w *world) Heartbeat(mem Memory, _ time.Time) (kafka.Record, error) {
+	m := mem.(*simMemory)
+	m.held = append(m.held, []byte("no row's")) // as long as an id
+	return kafka.Record{Topic: "heartbeats", Key: m.held[0]}, nil
 }
 
 func (w *world) Begin(uint64) (position.Position, bool) { return w.Position() }
@@ -420,6 +432,7 @@ func (w *world) connector() *Connector {
 	cfg.SequenceHeaders = true
 	cfg.Errors = w.bad.policy
 	cfg.Limits = Limits{Rows: 7, Bytes: 1 << 20}
+	cfg.HeartbeatEvery = w.beat
 	if w.attempts > 0 {
 		cfg.MaxAttempts = w.attempts
 	}
@@ -482,6 +495,7 @@ func testSchedules(t *testing.T, exactlyOnce bool) {
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(seed, exactlyOnce)
+			w.beat = time.Duration(seed%2) * time.Second
 			if seed%3 == 2 {
 				w.withoutGTIDs()
 			}

@@ -261,20 +261,23 @@ func (t *term) readAll(ctx context.Context, source Source, from position.Positio
 
 // publish commits batch after batch until the pipe is closed and drained.
 func (t *term) publish(ctx context.Context, sink Sink) error {
-	tick := time.NewTicker(t.sinks.IdleCommit())
+	beats := t.newBeats()
+	tick := time.NewTicker(beats.interval(t.sinks.IdleCommit()))
 	defer tick.Stop()
 	for {
 		b, done, err := t.pipe.take(ctx, tick.C)
 		if err != nil || done {
 			return err
 		}
-		if b == nil {
-			continue
+		if b != nil {
+			if err := t.commit(ctx, sink, b); err != nil {
+				return err
+			}
+			t.pipe.put(b)
 		}
-		if err := t.commit(ctx, sink, b); err != nil {
+		if err := beats.send(ctx, t, sink); err != nil {
 			return err
 		}
-		t.pipe.put(b)
 	}
 }
 

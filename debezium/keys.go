@@ -268,6 +268,8 @@ func connectRules() []rule {
 			c.take(l, "retry.max_attempts", strings.TrimSpace(l.value), "")
 		}},
 		{key: "retriable.restart.connector.wait.ms", apply: retryWait},
+		duration("heartbeat.interval.ms", "heartbeat.interval"),
+		text("topic.heartbeat.prefix", "heartbeat.topic_prefix"),
 		{key: "signal.data.collection", apply: func(c *connector, l located) {
 			if l.value == "" {
 				c.same(l, "so it is here")
@@ -291,9 +293,8 @@ func connectRules() []rule {
 		}},
 		only("openlineage.integration.enabled", "OpenLineage is not available; leave it out", "false"),
 	}, refused("the heartbeat topic is named by topic.heartbeat.prefix and topic.prefix; leave it out", "topic.heartbeat.name"),
-		ignored("the position moves on and is saved without heartbeats; heartbeat records are not sent",
-			"heartbeat.interval.ms", "topic.heartbeat.prefix", "heartbeat.topics.prefix"),
-		ignored("the position moves on without writing to the database", "heartbeat.action.query"),
+		ignored("a name from before Debezium 2.0, which passes over it too: it is topic.heartbeat.prefix", "heartbeat.topics.prefix"),
+		refused("nothing is written to the database, and the position moves on without it; leave it out, and have another job do what else it does", "heartbeat.action.query"),
 		ignored("one connector is one task", "tasks.max", "tasks.max.enforce", "multi.partition.mode", "task.id"),
 		ignored("batches hold what has arrived while the one before was committed, within limits.*", "max.batch.size", "max.queue.size", "poll.interval.ms", "queue.provider.type"),
 		ignored("a batch of whole transactions is committed as soon as there is one", "transaction.boundary", "transaction.boundary.interval.ms"),

@@ -24,6 +24,8 @@ type route struct {
 	encoder router.Encoder
 	event   router.Event
 	dropped map[router.Outcome]prometheus.Counter
+	// heartbeat is for another goroutine, with nothing of the above but encoder.
+	heartbeat *router.Heartbeat
 }
 
 func newRoute(c *config.Connector, reg prometheus.Registerer) (*route, error) {
@@ -45,7 +47,13 @@ func newRoute(c *config.Connector, reg prometheus.Registerer) (*route, error) {
 	if reg != nil {
 		reg.MustRegister(filtered)
 	}
-	out := &route{router: r, encoder: enc, dropped: map[router.Outcome]prometheus.Counter{}}
+	out := &route{router: r, encoder: enc, dropped: map[router.Outcome]prometheus.Counter{}, heartbeat: router.NewHeartbeat(c.Heartbeat.TopicPrefix, c.TopicPrefix)}
+	if c.Heartbeat.Interval > 0 {
+		// It is known now whether the converters can take them.
+		if _, err := out.Heartbeat(out.NewMemory(), time.Now()); err != nil {
+			return nil, fmt.Errorf("heartbeat.interval is set and the converters can't write heartbeat records: %w", err)
+		}
+	}
 	for _, o := range []router.Outcome{router.DroppedDelete, router.DroppedUpdate, router.DroppedSkipped} {
 		out.dropped[o] = filtered.WithLabelValues(strings.TrimPrefix(o.String(), "dropped_"))
 	}
@@ -173,6 +181,15 @@ func (r *route) Encode(mem connector.Memory, row *schema.Row) (kafka.Record, boo
 		Topic: rec.Topic, Partition: rec.Partition, Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp,
 		Headers: headers[before:len(headers):len(headers)],
 	}, true, nil
+}
+
+// Heartbeat makes a heartbeat record. It may be called while Encode is at work.
+func (r *route) Heartbeat(mem connector.Memory, at time.Time) (kafka.Record, error) {
+	rec, _, err := router.Encode[kafka.Header](&r.encoder, &mem.(*memory).bytes, nil, r.heartbeat.Event(at.UnixMilli()))
+	if err != nil {
+		return kafka.Record{}, coded(err)
+	}
+	return kafka.Record{Topic: rec.Topic, Partition: rec.Partition, Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp}, nil
 }
 
 // Salvage returns the key and the payload of a row that Encode refuses, as they are.

@@ -372,6 +372,7 @@ func connectorConfig(node *config.Config, c *config.Connector) connector.Config 
 	cc.Errors = connector.Errors{
 		Row: connector.Action(c.Errors.Row), Record: connector.Action(c.Errors.Record), DeadLetterTopic: c.DeadLetterTopic(),
 	}
+	cc.HeartbeatEvery = c.Heartbeat.Interval
 	cc.DrainTimeout = max(time.Second, node.Node.ShutdownTimeout/2)
 	return cc
 }

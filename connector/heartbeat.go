@@ -1,0 +1,66 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+)
+
+// Heart is what an Encoder may implement to have heartbeat records sent. It may be
+// called while Encode is at work.
+type Heart interface {
+	Heartbeat(mem Memory, at time.Time) (kafka.Record, error)
+}
+
+// beats sends the heartbeat records of one term. Each has a batch of its own, which
+// carries the position: they are no outbox rows, count as none, and are never sent
+// without what stands before them. It belongs to the publishing goroutine.
+type beats struct {
+	heart Heart
+	every time.Duration
+	due   time.Time
+	batch batch
+}
+
+// newBeats returns nil when no heartbeats are wanted.
+func (t *term) newBeats() *beats {
+	heart, ok := t.encoder.(Heart)
+	if !ok || t.cfg.HeartbeatEvery <= 0 {
+		return nil
+	}
+	return &beats{
+		heart: heart, every: t.cfg.HeartbeatEvery, due: time.Now().Add(t.cfg.HeartbeatEvery),
+		batch: batch{memory: t.encoder.NewMemory()},
+	}
+}
+
+// interval is how often the publisher looks around when nothing comes.
+func (b *beats) interval(idle time.Duration) time.Duration {
+	if b == nil {
+		return idle
+	}
+	return min(idle, b.every)
+}
+
+// send publishes a heartbeat if one is due.
+func (b *beats) send(ctx context.Context, t *term, sink Sink) error {
+	now := time.Now()
+	if b == nil || now.Before(b.due) {
+		return nil
+	}
+	b.due = now.Add(b.every)
+	b.batch.reset()
+	rec, err := b.heart.Heartbeat(b.batch.memory, now)
+	if err != nil {
+		return fmt.Errorf("making a heartbeat record: %w", err)
+	}
+	b.batch.Records = append(b.batch.Records, rec)
+	t.next.InKafka = t.sinks.KeepsPosition()
+	b.batch.Position = t.next
+	if _, err := sink.Commit(ctx, &b.batch.Batch); err != nil {
+		return fmt.Errorf("publishing a heartbeat record: %w", err)
+	}
+	return nil
+}

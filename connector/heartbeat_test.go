@@ -1,0 +1,38 @@
+package connector
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Heartbeats come at their interval, busy or idle, and count as no rows.
+func TestHeartbeats(t *testing.T) {
+	for _, exactlyOnce := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(3, exactlyOnce)
+			w.faults, w.beat, w.quick = 0, 10*time.Second, true
+			c := w.start(t)
+			time.Sleep(10*time.Minute + time.Second)
+			synctest.Wait()
+			w.check(t, 3)
+			s := c.Status()
+			if s.LastError != nil {
+				t.Fatalf("%+v", s.LastError)
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if n := len(w.beats); n < 50 || n > 60 {
+				t.Errorf("exactly once %v: %d heartbeats in ten minutes, want one in ten seconds", exactlyOnce, n)
+			}
+			for i := 1; i < len(w.beats); i++ {
+				if gap := w.beats[i].Sub(w.beats[i-1]); gap < 9*time.Second || gap > 21*time.Second {
+					t.Errorf("exactly once %v: heartbeat %d came %v after the one before", exactlyOnce, i, gap)
+				}
+			}
+			if p := s.Position; p.Seq != w.rows {
+				t.Errorf("exactly once %v: %d rows are counted, want %d", exactlyOnce, p.Seq, w.rows)
+			}
+		})
+	}
+}
