@@ -24,7 +24,7 @@ test: fast race e2e chaos-slice parity-compare rules ## everything, as CI runs i
 
 fast: ## vet and the unit tests: what each commit must pass
 	$(GO) vet ./...
-	$(GO) test -timeout $(TIMEOUT) . ./admin ./config ./connector ./converter ./debezium ./ha ./position ./router ./schema ./cmd/... ./test/bench
+	$(GO) test -timeout $(TIMEOUT) . ./admin ./config ./connector ./converter ./debezium ./ha ./position ./router ./schema ./trail ./cmd/... ./test/bench
 
 race: ## the packages with goroutines under the race detector, with their real servers
 	$(GO) test -race -short -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/...

@@ -29,13 +29,15 @@ var arrows = map[string]map[string]string{
 	"config":    {},
 	"debezium":  {"config": "connector JSON becomes our configuration"},
 	"admin":     {},
+	"trail":     {"position": "the transactions that events are of"},
 	"connector": {
 		"canal": "transactions and the stream's status", "kafka": "batches and records",
 		"position": "where a term begins and what it made durable", "schema": "rows go to the encoder",
+		"trail": "where published events went",
 	},
 	"cmd/binlog-outbox": {
 		"admin": "wiring", "canal": "wiring", "config": "wiring", "connector": "wiring", "converter": "wiring", "debezium": "wiring",
-		"ha": "wiring", "kafka": "wiring", "position": "wiring", "router": "wiring", "schema": "wiring",
+		"ha": "wiring", "kafka": "wiring", "position": "wiring", "router": "wiring", "schema": "wiring", "trail": "wiring",
 	},
 }
 

@@ -119,6 +119,7 @@ type Connector struct {
 	Headers     Headers   `yaml:"headers"`
 	Kafka       Kafka     `yaml:"kafka"`
 	Limits      Limits    `yaml:"limits"`
+	Trace       Trace     `yaml:"trace"`
 	Heartbeat   Heartbeat `yaml:"heartbeat"`
 	Errors      Errors    `yaml:"errors"`
 	Retry       Retry     `yaml:"retry"`
@@ -319,6 +320,13 @@ type Limits struct {
 	BatchBytes       Size `yaml:"batch_bytes"`
 	TransactionBytes Size `yaml:"transaction_bytes"`
 	TransactionRows  int  `yaml:"transaction_rows"`
+}
+
+// Trace says how much is remembered of the events that were published, and how fast
+// the binlog is searched for others. IDs 0 remembers none, ScanRate 0 is no bound.
+type Trace struct {
+	IDs      int  `yaml:"ids"`
+	ScanRate Size `yaml:"scan_rate"`
 }
 
 // Heartbeat are the records that show consumers and monitors that an idle

@@ -147,6 +147,12 @@ func runtimeFields() []field {
 		{path: "connectors[].limits.transaction_rows", def: "50000",
 			doc: "Likewise for a transaction with more outbox rows than this."},
 
+		{path: "connectors[].trace", doc: "What the verb trace and GET /v1/events/{id} know."},
+		{path: "connectors[].trace.ids", def: "1000000",
+			doc: "How many of the last published events the leader remembers, with about 32 bytes each as they come; 0 remembers none."},
+		{path: "connectors[].trace.scan_rate", def: "32MiB",
+			doc: "Most bytes in a second that a search for an older event reads of the binlog; 0 is no bound."},
+
 		{path: "connectors[].heartbeat", doc: "Records that show that an idle connector is alive."},
 		{path: "connectors[].heartbeat.interval", def: "0s", replaces: "heartbeat.interval.ms",
 			doc: "How often; 0s is never. The position moves on without heartbeats, also when only other tables are written, and nothing is written to the database for them."},

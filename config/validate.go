@@ -391,6 +391,9 @@ func (b *builder) sasl(path string, s *SASL) {
 	}
 }
 
+// maxTraceIDs takes 3.2 GB.
+const maxTraceIDs = 100_000_000
+
 func (b *builder) runtime(path string, c *Connector) {
 	limits := join(path, "limits")
 	for _, l := range []struct {
@@ -403,6 +406,8 @@ func (b *builder) runtime(path string, c *Connector) {
 	} {
 		b.require(l.value > 0, join(limits, l.key), "%d must be above 0", l.value)
 	}
+	b.require(c.Trace.IDs >= 0 && c.Trace.IDs <= maxTraceIDs, path+".trace.ids", "%d must be between 0 and %d", c.Trace.IDs, maxTraceIDs)
+	b.require(c.Trace.ScanRate >= 0, path+".trace.scan_rate", "%d must not be negative", c.Trace.ScanRate)
 	b.require(c.Heartbeat.Interval >= 0, path+".heartbeat.interval", "%s must not be negative", c.Heartbeat.Interval)
 	b.topicWord(path+".heartbeat.topic_prefix", c.Heartbeat.TopicPrefix)
 	letters := path + ".errors.dead_letter.topic"

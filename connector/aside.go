@@ -11,6 +11,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/trail"
 )
 
 // Action is what is done about a row that can't be published.
@@ -77,6 +78,7 @@ type aside struct {
 	record         int // index of the dead letter in Records; -1 when it is skipped
 	size           int // of the dead letter in bytes
 	bare           bool
+	id             trail.ID // of the event; 0 when it is not remembered
 }
 
 // setter sets rows aside: it belongs to the reader of a term. A nil *setter sets
@@ -189,6 +191,9 @@ func (b *batch) setAside(p *pipe, a *aside, tx *canal.Transaction, i int, rec ka
 		a.table = t.Name.String()
 	}
 	a.mark, a.record = len(b.Marks), -1
+	if p.ids != nil {
+		a.id = p.ids.of(&tx.Rows[i])
+	}
 	if a.action == Skip {
 		p.sequence.skip()
 		b.asides = append(b.asides, *a)
@@ -202,6 +207,9 @@ func (b *batch) setAside(p *pipe, a *aside, tx *canal.Transaction, i int, rec ka
 	b.letters += a.size
 	b.asides = append(b.asides, *a)
 	b.append(p, tx, i, letter)
+	if len(b.ids) > 0 {
+		b.ids[a.record] = 0 // the letter is not the event
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/trail"
 )
 
 // Limits bound one batch; a batch is closed at the end of the transaction (or
@@ -37,6 +38,8 @@ type batch struct {
 	rows    []uint64
 	asides  []aside
 	letters int
+	// ids are those of the records' events; none when they are not remembered.
+	ids []trail.ID
 }
 
 func (b *batch) empty() bool { return len(b.Records) == 0 && len(b.Marks) == 0 && b.partial == nil }
@@ -46,7 +49,7 @@ func (b *batch) reset() {
 	b.memory.Reset()
 	clear(b.asides)
 	*b = batch{
-		Batch: kafka.Batch{Records: b.Records[:0], Marks: b.Marks[:0]}, memory: b.memory, rows: b.rows[:0], asides: b.asides[:0],
+		Batch: kafka.Batch{Records: b.Records[:0], Marks: b.Marks[:0], Places: b.Places[:0]}, memory: b.memory, rows: b.rows[:0], asides: b.asides[:0], ids: b.ids[:0],
 	}
 }
 
@@ -63,9 +66,11 @@ type pipe struct {
 	// sequence is nil unless records get headers with it.
 	sequence *sequence
 	setter   *setter // nil sets nothing aside
+	ids      *identify
 
 	mu      sync.Mutex
 	filling *batch
+	taken   *batch // by the publisher
 	spare   *batch
 	flush   bool // marks without records are let through
 	closed  bool
@@ -124,6 +129,7 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 		if err := b.encode(p, tx, i); err != nil {
 			clear(b.Records[records:])
 			b.Records, b.rows, b.asides = b.Records[:records], b.rows[:records], b.asides[:asides]
+			b.ids = b.ids[:min(len(b.ids), records)]
 			return err
 		}
 	}
@@ -170,6 +176,9 @@ func (b *batch) append(p *pipe, tx *canal.Transaction, i int, rec kafka.Record) 
 	rec.Mark = len(b.Marks)
 	p.sequence.add(&rec, tx.Mark.GTID, n)
 	b.Records, b.rows = append(b.Records, rec), append(b.rows, n)
+	if p.ids != nil {
+		b.ids = append(b.ids, p.ids.of(&tx.Rows[i]))
+	}
 }
 
 // mark notes the end of a transaction. Marks without records join the one before
@@ -208,7 +217,7 @@ func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done
 		p.mu.Lock()
 		if len(p.filling.Records) > 0 || (idle || p.flush || p.closed) && !p.filling.empty() {
 			b = p.filling
-			p.filling, p.spare, p.flush = p.spare, nil, false
+			p.filling, p.taken, p.spare, p.flush = p.spare, b, nil, false
 			p.publishing = b.oldest
 			p.mu.Unlock()
 			signal(p.room)
@@ -234,6 +243,9 @@ func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done
 
 // put gives a taken batch back for reuse.
 func (p *pipe) put(b *batch) {
+	p.mu.Lock()
+	p.taken = nil // from here on nobody else looks at it
+	p.mu.Unlock()
 	b.reset()
 	p.mu.Lock()
 	p.spare, p.publishing = b, time.Time{}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/trail"
 )
 
 // Config is one connector's own settings.
@@ -38,6 +39,8 @@ type Config struct {
 	// SequenceHeaders adds to every record where it stands in its transaction and in
 	// the life of the connector; see HeaderSeq.
 	SequenceHeaders bool
+	// TrailIDs is how many of the last published events Find knows of; 0 for none.
+	TrailIDs int
 	// MaxAttempts is how many terms in a row may fail before they stream anything
 	// until the connector fails; negative means any number.
 	MaxAttempts int
@@ -65,6 +68,10 @@ type Connector struct {
 	metrics   *metrics
 	log       *slog.Logger
 	surveys   surveys
+	trail     *trail.Trail // nil remembers nothing
+	// remembered is the sequence number of the last row that trail knows of, or could.
+	// Only the terms use it.
+	remembered uint64
 
 	restart chan struct{}
 	topics  topics
@@ -89,6 +96,9 @@ func New(cfg Config, sources Sources, sinks Sinks, enc Encoder, pos Positions, r
 		cfg: cfg, sources: sources, sinks: sinks, encoder: enc, positions: pos,
 		log: log.With("connector", cfg.Name), restart: make(chan struct{}, 1),
 		status: Status{Name: cfg.Name, State: Unassigned, Since: time.Now()},
+	}
+	if _, ok := enc.(Identifier); ok {
+		c.trail = trail.New(cfg.TrailIDs)
 	}
 	c.metrics = newMetrics(reg, c)
 	return c

@@ -79,6 +79,14 @@ type Encoder interface {
 	Salvage(row *schema.Row) (key, value []byte)
 }
 
+// Identifier is what an Encoder may implement so that events are found by their ids;
+// see Connector.Find.
+type Identifier interface {
+	// AppendID appends the event id of the row that Encode was given last, whatever
+	// became of it, as consumers see it: nothing when it has none.
+	AppendID(dst []byte, row *schema.Row) []byte
+}
+
 // Memory holds the bytes of many records, for one goroutine at a time.
 type Memory interface {
 	// Size is the number of bytes held.

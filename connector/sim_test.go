@@ -42,6 +42,7 @@ type world struct {
 	beats  []time.Time   // heartbeat records that are in the log
 	beat   time.Duration // Config.HeartbeatEvery
 	busy   bool          // the store refuses every other save
+	trail  int           // Config.TrailIDs
 	saves  int
 	// attempts is Config.MaxAttempts when it is above 0.
 	attempts int
@@ -53,6 +54,7 @@ type world struct {
 
 	// What is durable.
 	log      []uint64
+	logged   []time.Time // when each came
 	wrongSeq []string
 	sunk     position.Position
 	inSink   bool
@@ -275,8 +277,9 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 		done := 0
 		if !s.w.exactlyOnce {
 			done = r.Mark
-			for _, before := range b.Records[:i] {
+			for j, before := range b.Records[:i] {
 				if before.Mark < done {
+					s.w.place(b, j)
 					s.w.note(before)
 				}
 			}
@@ -298,7 +301,8 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 		acked = len(b.Records) // committed, perhaps without an answer
 		s.w.sunk, s.w.inSink = b.Position.Clone(), true
 	}
-	for _, r := range b.Records[:acked] {
+	for i, r := range b.Records[:acked] {
+		s.w.place(b, i)
 		s.w.note(r)
 	}
 	if !broken {
@@ -314,6 +318,13 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 	return done, errSim
 }
 
+// place says where record i of a batch comes to be: its index in the log.
+func (w *world) place(b *kafka.Batch, i int) {
+	if i < len(b.Places) {
+		b.Places[i] = kafka.Place{Offset: int64(len(w.log))}
+	}
+}
+
 // note takes a record into the log. Ids are counted from 1 as the rows were
 // inserted, so a record's seq header must be its id, also when it comes again.
 func (w *world) note(r kafka.Record) {
@@ -322,7 +333,7 @@ func (w *world) note(r kafka.Record) {
 		return
 	}
 	id := binary.BigEndian.Uint64(r.Key)
-	w.log = append(w.log, id)
+	w.log, w.logged = append(w.log, id), append(w.logged, time.Now())
 	if w.bad.noted(id, r) {
 		return
 	}
@@ -430,6 +441,7 @@ func (w *world) connector() *Connector {
 	cfg := DefaultConfig()
 	cfg.Name = "sim"
 	cfg.SequenceHeaders = true
+	cfg.TrailIDs = w.trail
 	cfg.Errors = w.bad.policy
 	cfg.Limits = Limits{Rows: 7, Bytes: 1 << 20}
 	cfg.HeartbeatEvery = w.beat

@@ -184,6 +184,8 @@ func (c *Connector) lastError(err error, next time.Time) *LastError {
 func (t *term) streaming(source Source, from position.Position, phases []Phase) {
 	t.pipe = newPipe(t.cfg.Limits, t.encoder)
 	t.pipe.alone = t.alone
+	t.pipe.ids = newIdentify(t.encoder, t.trail)
+	t.resumeTrail(from)
 	if t.cfg.SequenceHeaders {
 		t.pipe.sequence = newSequence(from, t.number)
 	}
@@ -230,6 +232,7 @@ func (t *term) published(b *batch, done int, started time.Time) {
 			seen = m
 		}
 	}
+	t.remember(b, done, now)
 	records -= t.noteAsides(b, done)
 	t.mu.Lock()
 	t.status.Published += records

@@ -291,6 +291,7 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 	}
 	t.next.InKafka = t.sinks.KeepsPosition()
 	b.Position = t.next
+	b.wantPlaces()
 	started := time.Now()
 	done, err := sink.Commit(ctx, &b.Batch)
 	if err == nil {
@@ -310,6 +311,7 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 			p.Advance(m)
 		}
 		p.Seq += b.counted(durable)
+		t.remembered = p.Seq
 		p.InKafka = t.sinks.KeepsPosition()
 		if err == nil && b.partial != nil {
 			p.Partial = b.partial

@@ -63,6 +63,8 @@ func (s *AtLeastOnce) Commit(ctx context.Context, b *Batch) (done int, err error
 	}
 	recs := before(b.Records, admitted)
 	f := newFlight(len(b.Marks), b.Records)
+	f.places = b.Places
+	defer f.detach()
 	s.pub.metrics.inflight.Set(float64(len(recs)))
 	defer s.pub.metrics.inflight.Set(0)
 	sent, err := s.p.publish(ctx, recs, f)

@@ -37,4 +37,13 @@ type Batch struct {
 	Marks   []position.Mark
 	// Position is where the connector is after the batch. It is read only.
 	Position position.Position
+	// Places is as long as Records, or empty when nobody wants to know. Commit puts
+	// there where each record is that was acknowledged, and leaves the others.
+	Places []Place
+}
+
+// Place is where a record is in its topic.
+type Place struct {
+	Partition int32
+	Offset    int64 // negative when the broker did not say it
 }

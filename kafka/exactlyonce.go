@@ -207,7 +207,7 @@ func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error
 	if recordSize(&rec) > s.pub.cfg.MaxMessageBytes {
 		return s.positionTooLarge(len(value), nil)
 	}
-	err := s.sendAll(ctx, []Record{rec})
+	err := s.sendAll(ctx, []Record{rec}, nil)
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
@@ -228,8 +228,10 @@ func (s *ExactlyOnce) positionTooLarge(size int, err error) *Error {
 // sendAll sends records and waits for them. After an error sarama has answered for
 // all of them or has lost its connections: it reads its last error without a lock
 // while records come back, and an abort writes it.
-func (s *ExactlyOnce) sendAll(ctx context.Context, recs []Record) error {
+func (s *ExactlyOnce) sendAll(ctx context.Context, recs []Record, places []Place) error {
 	f := newFlight(0, nil)
+	f.places = places
+	defer f.detach()
 	sent, err := s.p.publish(ctx, recs, f)
 	if err == nil {
 		return nil
@@ -329,7 +331,7 @@ func (s *ExactlyOnce) commit(ctx context.Context, b *Batch) error {
 
 // send sends the records, and the position only when all of them are acknowledged.
 func (s *ExactlyOnce) send(ctx context.Context, b *Batch, key, value []byte) error {
-	if err := s.sendAll(ctx, b.Records); err != nil {
+	if err := s.sendAll(ctx, b.Records, b.Places); err != nil {
 		return err
 	}
 	return s.sendPosition(ctx, key, value)

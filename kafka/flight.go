@@ -52,6 +52,7 @@ type flight struct {
 	answered int
 	want     int
 	first    *failure
+	places   []Place // as Batch.Places
 }
 
 func newFlight(marks int, recs []Record) *flight {
@@ -59,10 +60,20 @@ func newFlight(marks int, recs []Record) *flight {
 }
 
 // acked is called for each acknowledged record.
-func (f *flight) acked(mark int) {
+func (f *flight) acked(o *outgoing) {
 	f.mu.Lock()
-	f.tracker.ack(mark)
+	f.tracker.ack(o.mark)
+	if o.index < len(f.places) {
+		f.places[o.index] = Place{o.msg.Partition, o.msg.Offset}
+	}
 	f.answer()
+	f.mu.Unlock()
+}
+
+// detach gives the places back: what is acknowledged later is not noted.
+func (f *flight) detach() {
+	f.mu.Lock()
+	f.places = nil
 	f.mu.Unlock()
 }
 

@@ -296,7 +296,7 @@ func TestPublishLetsLargePayloadsGo(t *testing.T) {
 	p.async = answering{input: input}
 	go func() {
 		m := <-input
-		m.Metadata.(*outgoing).flight.acked(0)
+		m.Metadata.(*outgoing).flight.acked(m.Metadata.(*outgoing))
 	}()
 	recs := []Record{{Topic: "t", Value: make([]byte, 2*heldPayload)}}
 	if n, err := p.publish(t.Context(), recs, newFlight(1, recs)); n != 1 || err != nil {

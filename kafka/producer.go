@@ -62,7 +62,7 @@ func (p *producer) start() error {
 	wg.Go(func() {
 		for m := range async.Successes() {
 			if o, ok := m.Metadata.(*outgoing); ok {
-				o.flight.acked(o.mark)
+				o.flight.acked(o)
 			}
 		}
 	})
@@ -184,7 +184,8 @@ func (p *producer) grow(n int) {
 // message fills o with r, which is recs[i].
 func (p *producer) message(o *outgoing, i int, r *Record, f *flight) *sarama.ProducerMessage {
 	o.flight, o.index, o.mark, o.partition = f, i, r.Mark, r.Partition
-	o.msg = sarama.ProducerMessage{Topic: r.Topic, Metadata: o, Headers: p.headers(o, r)}
+	// A broker that has the record already says so without its offset.
+	o.msg = sarama.ProducerMessage{Topic: r.Topic, Metadata: o, Headers: p.headers(o, r), Offset: -1}
 	if r.Key != nil {
 		o.key = payload(r.Key)
 		o.msg.Key = &o.key

@@ -29,6 +29,7 @@ const (
 // it and keeps its Headers' memory.
 type Event struct {
 	Table     schema.Name // where the row is from
+	ID        Datum       // the event's id; also of a row that is refused once it was read
 	Topic     string
 	Key       Datum
 	Value     Datum

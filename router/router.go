@@ -221,6 +221,7 @@ func (r *Router) route(ev *Event, row *schema.Row, p *plan, oldKey *converter.St
 	if err != nil {
 		return Failed, err
 	}
+	ev.ID = id
 	if ev.Value, err = p.get(p.payload, row); err != nil {
 		return Failed, err
 	}

@@ -192,6 +192,24 @@ func (r *route) Heartbeat(mem connector.Memory, at time.Time) (kafka.Record, err
 	return kafka.Record{Topic: rec.Topic, Partition: rec.Partition, Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp}, nil
 }
 
+// AppendID appends the event id of the row that was encoded last.
+func (r *route) AppendID(dst []byte, row *schema.Row) []byte {
+	id := r.event.ID.Value
+	if id == nil {
+		id = r.router.ID(row) // the row was refused before it was read
+	}
+	switch v := id.(type) {
+	case nil:
+		return dst
+	case string:
+		return append(dst, v...)
+	case []byte:
+		return append(dst, v...)
+	default:
+		return fmt.Append(dst, v) // numbers, as people write them
+	}
+}
+
 // Salvage returns the key and the payload of a row that Encode refuses, as they are.
 func (r *route) Salvage(row *schema.Row) (key, value []byte) { return r.router.Salvage(row) }
 

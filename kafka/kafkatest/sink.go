@@ -216,9 +216,12 @@ func (s *Sink) wait(ctx context.Context) error {
 // publish copies the records of the first marks: the sink owns a batch's memory
 // only while Commit runs.
 func (m *Memory) publish(b *kafka.Batch, marks int) {
-	for _, r := range b.Records {
+	for i, r := range b.Records {
 		if r.Mark >= marks {
 			return
+		}
+		if i < len(b.Places) {
+			b.Places[i] = kafka.Place{Partition: max(0, r.Partition), Offset: int64(len(m.records))}
 		}
 		r.Key, r.Value, r.Headers = bytesClone(r.Key), bytesClone(r.Value), slices.Clone(r.Headers)
 		for i := range r.Headers {

@@ -1,0 +1,218 @@
+package connector
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/trail"
+)
+
+// Whereabouts is what becomes of an event.
+type Whereabouts string
+
+// What may have become of an event. NotSeen says that it is none of those that are
+// remembered: it may be older, or not read yet.
+const (
+	Published Whereabouts = "published"
+	Waiting   Whereabouts = "waiting"
+	WasAside  Whereabouts = "set_aside"
+	NotSeen   Whereabouts = "not_seen"
+)
+
+// maxFound is how many places of one event are told.
+const maxFound = 10
+
+// Finding is what the connector remembers of an event.
+type Finding struct {
+	Where Whereabouts
+	// Mark is the event's transaction; the zero value for NotSeen.
+	Mark position.Mark
+	// Published are its places, the last first and at most 10: of one whose id is in
+	// the outbox, or was published, more than once there are several.
+	Published []trail.Found
+	// Ahead is how many transactions with events will be durable before the one that
+	// waits, as far as they were read; 0 when it is in the batch that is on its way.
+	Ahead uint64
+	Aside *trail.Aside
+	// Since is from when on all that was published is remembered, Known how many events
+	// are. Off is set when none are.
+	Since time.Time
+	Known int
+	Off   bool
+}
+
+// Find looks for an event by its id, which is given as people write it: text, or for
+// binary ids a UUID or hexadecimal digits. It costs milliseconds and may be called at
+// any time; only where the connector runs it knows more than nothing.
+func (c *Connector) Find(id string) Finding {
+	if c.trail == nil {
+		return Finding{Where: NotSeen, Off: true}
+	}
+	var ids []trail.ID
+	for _, s := range Spellings(id) {
+		ids = append(ids, c.trail.ID(s))
+	}
+	f := Finding{Where: NotSeen}
+	f.Since, f.Known = c.trail.Known()
+	// In the order in which an event moves, so that it is not missed on its way.
+	c.mu.Lock()
+	stream := c.stream
+	c.mu.Unlock()
+	waiting := stream != nil && stream.pipe.find(ids, &f)
+	for _, id := range ids {
+		if a, ok := c.trail.FindAside(id); ok {
+			f.Where, f.Mark, f.Aside, waiting = WasAside, a.Mark, &a, false
+		}
+		f.Published = append(f.Published, c.trail.Find(id, maxFound)...)
+	}
+	if len(f.Published) > 0 && !waiting {
+		f.Published = f.Published[:min(len(f.Published), maxFound)]
+		if f.Aside == nil || f.Published[0].At.After(f.Aside.At) {
+			f.Where, f.Mark, f.Aside = Published, f.Published[0].Mark, nil
+		}
+	}
+	return f
+}
+
+// Spellings are the bytes that an event's id may have which somebody writes so: as it
+// is, a UUID in either case or as the 16 bytes that it stands for, and the bytes that
+// hexadecimal digits stand for.
+func Spellings(id string) [][]byte {
+	out := [][]byte{[]byte(id)}
+	add := func(b []byte) {
+		if !slices.ContainsFunc(out, func(o []byte) bool { return bytes.Equal(o, b) }) {
+			out = append(out, b)
+		}
+	}
+	if u, err := uuid.Parse(id); err == nil && len(id) == 36 {
+		add([]byte(u.String()))
+		add([]byte(strings.ToUpper(u.String())))
+		add(u[:])
+	}
+	if b, err := hex.DecodeString(strings.TrimPrefix(id, "0x")); err == nil && len(b) > 0 {
+		add(b)
+	}
+	return out
+}
+
+// identify makes the ids of events. It belongs to the reader of a term.
+type identify struct {
+	enc   Identifier
+	trail *trail.Trail
+	text  []byte
+}
+
+// newIdentify returns nil when events are not remembered.
+func newIdentify(enc Encoder, t *trail.Trail) *identify {
+	i, ok := enc.(Identifier)
+	if !ok || t == nil {
+		return nil
+	}
+	return &identify{enc: i, trail: t}
+}
+
+// of returns the id of the row that was encoded last.
+func (i *identify) of(row *schema.Row) trail.ID {
+	i.text = i.enc.AppendID(i.text[:0], row)
+	return i.trail.ID(i.text)
+}
+
+// find looks for an event among those that are not durable yet.
+func (p *pipe) find(ids []trail.ID, f *Finding) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var ahead uint64
+	for _, b := range []*batch{p.taken, p.filling} {
+		if b == nil {
+			continue
+		}
+		last := -1
+		for i, id := range b.ids {
+			if m := b.Records[i].Mark; m != last {
+				last = m
+				ahead++
+			}
+			if id != 0 && slices.Contains(ids, id) {
+				f.Where, f.Ahead = Waiting, ahead-1
+				if b == p.taken {
+					f.Ahead = 0 // the batch is durable as a whole
+				}
+				f.Mark = b.markOf(i)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// markOf is the transaction of record i.
+func (b *batch) markOf(i int) position.Mark {
+	if m := b.Records[i].Mark; m < len(b.Marks) {
+		return b.Marks[m]
+	}
+	return b.begun
+}
+
+// wantPlaces has the sink say where the records are, if anybody will ask.
+func (b *batch) wantPlaces() {
+	if len(b.ids) == 0 {
+		return
+	}
+	b.Places = slices.Grow(b.Places[:0], len(b.Records))[:len(b.Records)]
+	for i := range b.Places {
+		b.Places[i] = kafka.Place{Partition: b.Records[i].Partition, Offset: -1}
+	}
+}
+
+// resumeTrail tells the trail where a term begins. When that is further than what was
+// told of as published, others have published, or a commit went well whose answer was
+// lost: what is known begins anew.
+func (t *term) resumeTrail(from position.Position) {
+	if t.takeover || from.Seq > t.remembered {
+		t.trail.Begin(time.Now())
+	}
+	t.remembered = from.Seq
+}
+
+// remember notes where the records of the first done marks of a batch are, and what
+// was set aside.
+func (t *term) remember(b *batch, done int, now time.Time) {
+	if len(b.ids) > 0 {
+		n := len(b.Records)
+		for n > 0 && b.Records[n-1].Mark >= done {
+			n--
+		}
+		t.trail.Add(now, n, func(i int) trail.Published {
+			mark := &b.begun
+			if m := b.Records[i].Mark; m < len(b.Marks) {
+				mark = &b.Marks[m]
+			}
+			return trail.Published{ID: b.ids[i], Mark: mark, Topic: b.Records[i].Topic, Partition: b.Places[i].Partition, Offset: b.Places[i].Offset}
+		})
+	}
+	for i := range b.asides {
+		a := &b.asides[i]
+		if a.mark >= done {
+			break
+		}
+		if a.id == 0 {
+			continue
+		}
+		out := trail.Aside{ID: a.id, Row: a.row, Action: string(a.action), Cause: a.cause, Message: a.message, At: now, Partition: -1, Offset: -1, Mark: b.begun}
+		if a.mark < len(b.Marks) {
+			out.Mark = b.Marks[a.mark]
+		}
+		if a.record >= 0 {
+			out.Topic, out.Partition, out.Offset = b.Records[a.record].Topic, b.Places[a.record].Partition, b.Places[a.record].Offset
+		}
+		t.trail.SetAside(out)
+	}
+}
