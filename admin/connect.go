@@ -66,9 +66,7 @@ type ConnectConnector struct {
 	Class, Server string
 	// Config has Debezium's keys with secrets masked.
 	Config map[string]string
-	// Declared is set when the node's file declares it, so that it can't be changed.
-	Declared bool
-	Topics   []string
+	Topics []string
 }
 
 // ConnectPut is a configuration that is to be stored.

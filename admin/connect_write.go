@@ -66,15 +66,10 @@ func (a *ConnectAPI) replace(r *http.Request, config map[string]string) (httpAns
 	if err := a.checkName(put.Name, config); err != nil {
 		return httpAnswer{}, err
 	}
-	c, err := a.find(put.Name)
-	switch {
-	case err != nil:
+	if _, err := a.find(put.Name); err != nil {
 		return a.validAndPut(r, put, http.StatusCreated)
-	case c.Declared:
-		return httpAnswer{}, a.connect.PutConnector(r.Context(), put, order(r)) // says why not
-	default:
-		return a.validAndPut(r, put, http.StatusOK)
 	}
+	return a.validAndPut(r, put, http.StatusOK)
 }
 
 func (a *ConnectAPI) patchConfig(r *http.Request) (httpAnswer, error) {

@@ -41,6 +41,8 @@ type Config struct {
 	SequenceHeaders bool
 	// TrailIDs is how many of the last published events Find knows of; 0 for none.
 	TrailIDs int
+	// Topics is told what is published to; nil when nobody wants to know.
+	Topics *Topics
 	// MaxAttempts is how many terms in a row may fail before they stream anything
 	// until the connector fails; negative means any number.
 	MaxAttempts int
@@ -74,7 +76,6 @@ type Connector struct {
 	remembered uint64
 
 	restart chan struct{}
-	topics  topics
 	// alone is the transaction that the next term publishes by itself. Only Run
 	// and what it calls use it.
 	alone position.Mark

@@ -281,11 +281,11 @@ func TestStatusFollowsTheStream(t *testing.T) {
 			s.Position.Seq != w.rows || s.Position.Set.Count() != 60 || s.QueueRecords != 0 {
 			t.Fatalf("%+v", s)
 		}
-		if got := c.Topics(); !slices.Equal(got, []string{"t"}) {
+		if got := w.topics.List(); !slices.Equal(got, []string{"t"}) {
 			t.Fatalf("topics are %v", got)
 		}
-		c.ResetTopics()
-		if got := c.Topics(); len(got) > 0 {
+		w.topics.Reset()
+		if got := w.topics.List(); len(got) > 0 {
 			t.Fatalf("topics after a reset are %v", got)
 		}
 	})

@@ -26,6 +26,7 @@ import (
 // binlog, a source that breaks, a sink that breaks, a store that breaks, crashes,
 // pauses and orderly stops, all in virtual time.
 type world struct {
+	topics      Topics
 	exactlyOnce bool
 	files       bool   // positions are a file and an offset
 	initial     uint64 // ids 1..initial stood there at the start
@@ -442,6 +443,7 @@ func (w *world) connector() *Connector {
 	cfg.Name = "sim"
 	cfg.SequenceHeaders = true
 	cfg.TrailIDs = w.trail
+	cfg.Topics = &w.topics
 	cfg.Errors = w.bad.policy
 	cfg.Limits = Limits{Rows: 7, Bytes: 1 << 20}
 	cfg.HeartbeatEvery = w.beat

@@ -225,7 +225,9 @@ func (t *term) published(b *batch, done int, started time.Time) {
 			break
 		}
 		records++
-		t.topics.add(b.Records[i].Topic)
+		if t.cfg.Topics != nil {
+			t.cfg.Topics.add(b.Records[i].Topic)
+		}
 		// One observation a transaction: its rows became durable together.
 		if m != seen && m < len(b.Marks) && !b.Marks[m].Committed.IsZero() {
 			t.metrics.latency.Observe(max(0, now.Sub(b.Marks[m].Committed).Seconds()))

@@ -9,14 +9,15 @@ import (
 // maxTopics bounds the topics that are remembered: their names come from rows.
 const maxTopics = 10_000
 
-// topics are those to which a connector has published on this node.
-type topics struct {
+// Topics are those to which connectors have published on this node, at most 10,000.
+// They are safe for concurrent use; the zero value is empty.
+type Topics struct {
 	mu   sync.Mutex
 	seen map[string]bool
 	last string
 }
 
-func (t *topics) add(name string) {
+func (t *Topics) add(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if name == t.last || len(t.seen) >= maxTopics {
@@ -29,21 +30,16 @@ func (t *topics) add(name string) {
 	t.last = name
 }
 
-func (t *topics) list() []string {
+// List returns them in order of their names.
+func (t *Topics) List() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.seen))
 }
 
-func (t *topics) reset() {
+// Reset forgets them.
+func (t *Topics) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.seen, t.last = nil, ""
 }
-
-// Topics returns the topics to which records were published on this node since it
-// started, or since ResetTopics, in order of their names; at most 10,000.
-func (c *Connector) Topics() []string { return c.topics.list() }
-
-// ResetTopics forgets them.
-func (c *Connector) ResetTopics() { c.topics.reset() }

@@ -95,14 +95,14 @@ func (n *connectNode) workerID() string {
 func (n *connectNode) Connectors() []admin.ConnectConnector {
 	var out []admin.ConnectConnector
 	for _, r := range n.d.fleet.all() {
-		c := admin.ConnectConnector{Connector: r.status(n.d.node), Node: n.workerID(), Version: version().Version, Declared: n.d.fleet.fromFile(r.name) != nil}
+		c := admin.ConnectConnector{Connector: r.status(n.d.node), Node: n.workerID(), Version: version().Version}
 		keys := n.keysOf(r)
 		c.Class, c.Server, c.Config = keys["connector.class"], keys["topic.prefix"], keys
 		if c.Server == "" {
 			c.Server = r.name
 		}
-		if t, ok := r.worker.(interface{ Topics() []string }); ok {
-			c.Topics = t.Topics()
+		if t := n.d.fleet.topicsOf(r.name); t != nil {
+			c.Topics = t.List()
 		}
 		out = append(out, c)
 	}
@@ -235,10 +235,8 @@ func (n *connectNode) waitForEnd(ctx context.Context, r *runner) {
 
 // ResetTopics implements admin.Connect.
 func (n *connectNode) ResetTopics(name string) error {
-	if r := n.d.fleet.named(name); r != nil {
-		if t, ok := r.worker.(interface{ ResetTopics() }); ok {
-			t.ResetTopics()
-		}
+	if t := n.d.fleet.topicsOf(name); t != nil {
+		t.Reset()
 	}
 	return nil
 }

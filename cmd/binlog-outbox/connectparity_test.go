@@ -129,6 +129,30 @@ func startParityNode(t *testing.T) *restapi.Runner {
 	}
 }
 
+// Topics are told across a change of the connector, and forgotten with it.
+func TestConnectAPIKeepsTopics(t *testing.T) {
+	r := startParityNode(t)
+	steps := restapi.Steps()
+	do := func(name string, change func(*restapi.Step)) {
+		t.Helper()
+		i := slices.IndexFunc(steps, func(s restapi.Step) bool { return s.Name == name })
+		s := steps[i]
+		if change != nil {
+			change(&s)
+		}
+		if _, err := r.Do(t.Context(), &s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("create", nil)
+	do("topics", nil)
+	do("put config", nil)
+	do("topics", func(s *restapi.Step) { s.Publish = false })
+	do("delete", nil)
+	do("create", nil)
+	do("topics after the reset", nil)
+}
+
 const recordedAnswers = "../../test/parity/restapi/testdata/connect.json"
 
 // Every answer has the status and the keys of the one that a real worker gave, but

@@ -32,6 +32,8 @@ type fleet struct {
 
 	mu      sync.Mutex
 	runners map[string]*runner
+	// topics outlive a change of a connector, not its deletion.
+	topics map[string]*connector.Topics
 	// changed is closed, and replaced, when runners is another set.
 	changed chan struct{}
 }
@@ -64,7 +66,7 @@ type worker interface {
 
 // newFleet builds the connectors of the file; its error is about one of them.
 func newFleet(cfg *config.Config, node *ha.Node, n *notices, reg prometheus.Registerer, log *slog.Logger, c *compiler) (*fleet, error) {
-	f := &fleet{cfg: cfg, node: node, notices: n, reg: reg, log: log, compiler: c, runners: map[string]*runner{}, changed: make(chan struct{})}
+	f := &fleet{cfg: cfg, node: node, notices: n, reg: reg, log: log, compiler: c, runners: map[string]*runner{}, topics: map[string]*connector.Topics{}, changed: make(chan struct{})}
 	for i := range cfg.Connectors {
 		c := &cfg.Connectors[i]
 		r, err := f.newRunner(c)
@@ -97,10 +99,15 @@ func (f *fleet) newRunner(c *config.Connector) (_ *runner, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pos := &positions{node: f.node, notices: f.notices, name: c.Name}
+	pos := &positions{node: f.node, notices: f.notices, name: c.Name, declared: f.fromFile(c.Name) != nil}
+	cc := connectorConfig(f.cfg, c)
+	if cc.Topics = f.topics[c.Name]; cc.Topics == nil {
+		cc.Topics = &connector.Topics{}
+		f.topics[c.Name] = cc.Topics
+	}
 	return &runner{
 		name: c.Name, config: c, metrics: metrics, standby: src.canal.Metrics.Standby,
-		worker: connector.New(connectorConfig(f.cfg, c), src, snk, route, pos, metrics, f.log),
+		worker: connector.New(cc, src, snk, route, pos, metrics, f.log),
 	}, nil
 }
 
@@ -153,8 +160,11 @@ func (f *fleet) reconcile() {
 		have.metrics.unregister() // the series of its successor have the same names
 		delete(f.runners, name)
 		different = true
-		if declared && !kept {
+		switch {
+		case declared && !kept:
 			f.runners[name] = f.declared(name)
+		case !kept:
+			delete(f.topics, name)
 		}
 	}
 	for name, have := range f.runners {
@@ -281,6 +291,13 @@ func (f *fleet) named(name string) *runner {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.runners[name]
+}
+
+// topicsOf returns the topics of a connector; nil when it has had none here.
+func (f *fleet) topicsOf(name string) *connector.Topics {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.topics[name]
 }
 
 // job is one runner at work.

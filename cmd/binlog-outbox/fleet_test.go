@@ -355,3 +355,23 @@ func TestConnectorsSurviveAFailover(t *testing.T) {
 	eventually(t, "its change arrives", func() bool { r := next.theRunner("a"); return r != nil && r.config.Source.Port == 2 })
 	eventually(t, "and runs", next.is("a", "running"))
 }
+
+// A deleted connector does not run for the moment until its run is ended.
+func TestDeletedConnectorIsStopped(t *testing.T) {
+	n := startNode(t, "n1", t.TempDir(), fileConnector)
+	n.put(t, "a", keys("a"))
+	eventually(t, "a runs", n.is("a", "running"))
+	p := &positions{node: n.node, notices: n.notices, name: "a"}
+	if got := p.RunState(); got != connector.Running {
+		t.Errorf("before it is deleted a is %s", got)
+	}
+	if err := n.node.DeleteConnector(t.Context(), "a", "", "test"); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.RunState(); got != connector.Stopped {
+		t.Errorf("after it was deleted a is %s", got)
+	}
+	if got := (&positions{node: n.node, notices: n.notices, name: "declared", declared: true}).RunState(); got != connector.Running {
+		t.Errorf("a connector of the file is %s", got)
+	}
+}

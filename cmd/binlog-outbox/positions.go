@@ -48,8 +48,11 @@ type positions struct {
 	node    *ha.Node
 	notices *notices
 	name    string
-	mu      sync.Mutex
-	run     ha.Run
+	// declared is set when the node's file has the connector, false when only the
+	// store has it.
+	declared bool
+	mu       sync.Mutex
+	run      ha.Run
 }
 
 // Begin starts a run under the leadership of term.
@@ -91,6 +94,9 @@ func (r refusal) Unwrap() error { return r.RejectedError }
 
 func (p *positions) RunState() connector.RunState {
 	s, _ := p.node.Connector(p.name)
+	if !p.declared && s.Config == nil {
+		return connector.Stopped // it is deleted, and its run state with it
+	}
 	if s.RunState.State == "" {
 		return connector.Running
 	}
