@@ -397,6 +397,7 @@ func (w *walker) finish(h header) error {
 	}
 	w.stats.committed(h, mark, w.group.updates, w.group.deletes)
 	w.clearGroup()
+	w.turns = !w.byGTID
 	return nil
 }
 

@@ -120,6 +120,33 @@ func TestB010RealPurge(t *testing.T) {
 	})
 }
 
+// An idle server that turns to another file and purges the old ones leaves a reader
+// by file and offset nothing to miss.
+func TestB010RealPurgeOfAnIdleServer(t *testing.T) {
+	flavors(t, func(t *testing.T, db *database) {
+		at := db.now()
+		at.Set = nil
+		db.exec("INSERT INTO outbox (id) VALUES (1)")
+		r := db.open(at).until(1)
+		db.exec("FLUSH BINARY LOGS")
+		file := db.now().File
+		for at.File != file {
+			all, err := r.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tx := range all {
+				at.Advance(tx.Mark)
+			}
+		}
+		_ = r.Close()
+		db.exec("PURGE BINARY LOGS TO '"+file+"'", "INSERT INTO outbox (id) VALUES (2)")
+		if got := db.open(at).until(2).rows(); got != "2" {
+			t.Errorf("after the purge: %s", got)
+		}
+	})
+}
+
 func TestB011RealServerIsBehind(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		now := db.now()

@@ -52,6 +52,11 @@ type walker struct {
 	// the position. Nil where that means nothing.
 	jumped func(start string) error
 
+	// turns says that the position goes on to the next file by itself: without
+	// GTIDs an idle server would purge the file that it stands at the end of. Not
+	// while a transaction that is published in part is still to come.
+	turns bool
+
 	begun  bool // an event has come
 	tables *tables
 	shapes shapes
@@ -84,6 +89,7 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 		partial: from.Partial, refusePartial: cfg.RefusePartialUpdates,
 		origins: origins{counts: cfg.Origins},
 		scout:   cfg.scout,
+		turns:   !from.HasGTID() && from.Partial == nil,
 	}
 	if !w.byGTID && needsSkip(from) {
 		w.skipTo, w.pos = from.Pos, 4
@@ -218,10 +224,15 @@ func (w *walker) rotate(h header, body []byte) error {
 	if h.artificial() && file == w.file && pos == w.pos&(1<<32-1) {
 		return nil
 	}
+	order, err := position.CompareFiles(w.file, file)
+	turned := w.turns && err == nil && order < 0
 	w.file, w.pos = file, max(pos, 4)
 	w.stats.sent.Store(&place{w.file, w.pos})
 	w.log.Info("reading binlog", slog.String("file", file), slog.Uint64("position", w.pos))
-	return nil
+	if !turned {
+		return nil
+	}
+	return w.emit(Transaction{Mark: position.Mark{File: w.file, Pos: w.pos}, Final: true})
 }
 
 // dispatch handles one event without checksum, from the wire or from a

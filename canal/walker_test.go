@@ -1,6 +1,7 @@
 package canal_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -159,6 +160,55 @@ func TestMarks(t *testing.T) {
 	if got := f.out[1].Mark; got != want {
 		t.Errorf("mark without commit time is %+v, want %+v", got, want)
 	}
+}
+
+// Without GTIDs the position goes on to the next file with the server, which may
+// purge the old one though nothing happens; with GTIDs the set says it all.
+func TestMarksOfFiles(t *testing.T) {
+	anonymous := position.GTID{}
+	turn := position.Mark{File: "binlog.000002", Pos: 4}
+	for _, c := range []struct {
+		name string
+		from position.Position
+		want []position.Mark
+	}{
+		{"by file", position.Position{File: "binlog.000001", Pos: 4}, []position.Mark{turn}},
+		{"by GTID", position.Position{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: 4}, nil},
+		{"a transaction is published in part", position.Position{File: "binlog.000001", Pos: 4, Partial: &position.Partial{Rows: 1}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFeed(t)
+			f.from = c.from
+			b := mysqlLog()
+			b.Rotate("binlog.000002")
+			f.walk(b)
+			if f.err != nil {
+				t.Fatal(f.err)
+			}
+			var got []position.Mark
+			for _, tx := range f.out {
+				if !tx.Final || len(tx.Rows) != 0 {
+					t.Errorf("%+v", tx)
+				}
+				got = append(got, tx.Mark)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("marks are %+v, want %+v", got, c.want)
+			}
+		})
+	}
+	t.Run("after the transaction that was published in part", func(t *testing.T) {
+		f := newFeed(t)
+		f.from = position.Position{File: "binlog.000001", Pos: 4, Partial: &position.Partial{Rows: 1}}
+		b := mysqlLog()
+		b.Rotate("binlog.000002")
+		b.Transaction(anonymous, func() { insert(b, 1); insert(b, 2) })
+		b.Rotate("binlog.000003")
+		f.walk(b).want("0[1 2] 0[]")
+		if got := f.out[1].Mark; got.File != "binlog.000003" || got.Pos != 4 {
+			t.Errorf("the mark is %+v", got)
+		}
+	})
 }
 
 // A mark may name a transaction only once its commit was read.
