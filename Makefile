@@ -9,7 +9,7 @@ TOOLS   := $(CURDIR)/.cache/tools
 CHAOS_TIME ?= 10m
 CHAOS_SEED ?= 0
 
-.PHONY: rules help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench microbench benchcmp generate
+.PHONY: rules ui-test help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench microbench benchcmp generate
 
 help: ## show the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-15s %s\n' "$$t" "$$d"; done
@@ -55,6 +55,10 @@ parity-compare: ## run the corpus through this program and compare with what Deb
 
 rules: ## promtool checks the alerts, their tests and the dashboard's queries
 	$(GO) test -timeout $(TIMEOUT) -count=1 ./test/rules
+
+ui-test: ## the page /ui in a real Chromium: what it shows, clicks, accessibility; pictures in bin/ui
+	mkdir -p bin/ui
+	$(GO) test -timeout $(TIMEOUT) -count=1 -artifacts -outputdir $(CURDIR)/bin/ui ./test/ui
 
 lint: ## golangci-lint with the project's rules
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

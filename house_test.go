@@ -28,8 +28,9 @@ var arrows = map[string]map[string]string{
 	"ha":        {"position": "positions are replicated and may not go back"},
 	"config":    {},
 	"debezium":  {"config": "connector JSON becomes our configuration"},
-	"admin":     {},
 	"trail":     {"position": "the transactions that events are of"},
+	"docs":      {},
+	"admin":     {"docs": "the page shows the runbooks"},
 	"connector": {
 		"canal": "transactions and the stream's status", "kafka": "batches and records",
 		"position": "where a term begins and what it made durable", "schema": "rows go to the encoder",

@@ -78,6 +78,7 @@ type Server struct {
 	// when the server ends.
 	streams chan struct{}
 	closing chan struct{}
+	page    map[string]asset
 }
 
 // The limits keep a slow or greedy client from holding the node's memory; the
@@ -96,11 +97,15 @@ func Listen(cfg Config, node Node, control Control, metrics prometheus.Gatherer,
 	if err := checkAddress(cfg); err != nil {
 		return nil, err
 	}
+	page, err := assets()
+	if err != nil {
+		return nil, fmt.Errorf("reading the files of the page: %w", err)
+	}
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("opening the admin listener: %w", err)
 	}
-	s := &Server{cfg: cfg, node: node, control: control, log: log, listener: l, streams: make(chan struct{}, maxStreams), closing: make(chan struct{})}
+	s := &Server{cfg: cfg, node: node, control: control, log: log, listener: l, streams: make(chan struct{}, maxStreams), closing: make(chan struct{}), page: page}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -184,6 +189,7 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	handle(View, "GET /v1/events", s.events)
 	s.controlRoutes(handle)
 	s.operationRoutes(handle)
+	s.pageRoutes(handle)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 	}))
@@ -207,6 +213,10 @@ type problems struct {
 }
 
 func (p *problems) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if browserAtRoot(r) {
+		redirect(w, "ui/")
+		return
+	}
 	h, pattern := p.mux.Handler(r)
 	v1 := strings.HasPrefix(r.URL.Path, "/v1/")
 	if pattern == "" && !v1 && p.connect != nil {
