@@ -33,7 +33,7 @@ const (
 type selector struct {
 	cfg    Config
 	dialer *dialer
-	server *Server // that the connection must lead to
+	server *Server // that the connection must lead to; nil for any
 	needed func(*schema.Table) []int
 
 	session *session
@@ -78,7 +78,7 @@ func (s *selector) connect(ctx context.Context) error {
 		return err
 	}
 	now, err := ss.inspect()
-	if err == nil && now.identity() != s.server.identity() {
+	if err == nil && s.server != nil && now.identity() != s.server.identity() {
 		err = newError(ServerChanged, nil, "the address led to server %s first and to %s then", s.server.identity(), now.identity())
 	}
 	for _, set := range sessionSettings {
@@ -100,6 +100,31 @@ func (s *selector) close() {
 		_ = s.session.conn.Close()
 		s.session = nil
 	}
+}
+
+// CheckInitial looks whether the rows that stand in the outbox tables could be read
+// now, by reading one of each table. It returns the number of tables, and of their
+// rows as the server estimates.
+func CheckInitial(ctx context.Context, cfg Config) (tables int, rows uint64, err error) {
+	cfg = cfg.withDefaults()
+	host, err := choose(ctx, cfg, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	cfg = cfg.at(host)
+	d := newDialer(cfg.Dialer)
+	defer d.close()
+	defer context.AfterFunc(ctx, d.close)()
+	s := &selector{cfg: cfg, dialer: d, needed: cfg.Needed, limit: 1, shapes: map[schema.Name]*selectShape{}}
+	defer s.close()
+	list, rows, err := s.tables(ctx)
+	for _, t := range list {
+		if err == nil {
+			s.limit = 1
+			_, _, err = s.chunk(ctx, t, nil)
+		}
+	}
+	return len(list), rows, err
 }
 
 const initialTablesQuery = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' " +

@@ -144,3 +144,60 @@ func follow(t *testing.T, db *database, at position.Position) interface {
 	}
 	return s
 }
+
+// Tables whose rows can't be told apart, or that are seen before they are in the
+// binlog, are refused, and so is a user who may not read them.
+func TestRealInitialRefusals(t *testing.T) {
+	flavors(t, func(t *testing.T, db *database) {
+		for _, c := range []struct{ ddl, says string }{
+			{"CREATE TABLE outbox (id INT, payload TEXT)", "has no primary key"},
+			{"CREATE TABLE outbox (id DOUBLE PRIMARY KEY, payload TEXT)", "holds column id of type double"},
+			{"CREATE TABLE outbox (id ENUM('b','a') PRIMARY KEY, payload TEXT)", "holds column id of type enum"},
+			{"CREATE TABLE outbox (id INT PRIMARY KEY, payload TEXT) ENGINE=MyISAM", "has engine MyISAM"},
+			{"CREATE TABLE outbox (id INT PRIMARY KEY, payload TEXT)", ""},
+		} {
+			db.exec("DROP TABLE IF EXISTS outbox", c.ddl)
+			at := db.now()
+			at.Initial = &position.Initial{}
+			tables, _, err := canal.CheckInitial(t.Context(), db.cfg)
+			if c.says == "" {
+				if err != nil || tables != 1 {
+					t.Errorf("%d tables, %v", tables, err)
+				}
+				continue
+			}
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: checked with %v, want %q", c.ddl, err, c.says)
+			}
+			s, err := canal.OpenInitial(t.Context(), db.cfg, at)
+			var e *canal.Error
+			if !errors.As(err, &e) || e.Retry() || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: opened with %v, want %q for good", c.ddl, err, c.says)
+			}
+			if err == nil {
+				_ = s.Close()
+			}
+		}
+	})
+}
+
+// A row that is deleted before its turn is published from the binlog, if that has it.
+func TestRealInitialRowGoneWithoutImage(t *testing.T) {
+	db := newDatabase(t, pool.MySQL(t))
+	db.exec("INSERT INTO outbox (id, payload) VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+	at := db.now()
+	at.Initial = &position.Initial{}
+	db.exec("SET SESSION binlog_row_image=MINIMAL", "DELETE FROM outbox WHERE id=2", "SET SESSION binlog_row_image=FULL")
+	s, err := canal.OpenInitial(t.Context(), db.cfg, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for err == nil {
+		_, err = s.Next(t.Context())
+	}
+	var e *canal.Error
+	if !errors.As(err, &e) || e.Kind != canal.MissingColumn || !strings.Contains(err.Error(), "deleted before it was published") {
+		t.Errorf("ended with %v", err)
+	}
+}

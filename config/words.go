@@ -69,6 +69,11 @@ const (
 	OnErrorSkip       OnError = "skip"
 )
 
+// WithRows reports a start with the rows that stand in the tables.
+func (s Start) WithRows() bool {
+	return s == StartSnapshot || s == StartSnapshotOnly || s == StartWhenNeeded
+}
+
 // OnUndecodable says what is done with an event that can't be read.
 type OnUndecodable string
 

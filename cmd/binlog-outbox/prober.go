@@ -88,7 +88,26 @@ func probeSource(ctx context.Context, node *config.Config, c *config.Connector) 
 	if src.patterns {
 		out = append(out, patternCheck(ctx, cc))
 	}
+	if c.Source.Start.WithRows() {
+		out = append(out, initialCheck(ctx, cc))
+	}
 	return out
+}
+
+// initialCheck reads a row of each outbox table, as the start will.
+func initialCheck(ctx context.Context, cc canal.Config) Check {
+	const name = "source: rows that stand in the tables"
+	tables, rows, err := canal.CheckInitial(ctx, cc)
+	switch {
+	case err != nil:
+		return Check{
+			Name: name, Status: CheckFailed, Detail: err.Error(),
+			Fix: fmt.Sprintf("the tables need a primary key and an engine with transactions, and user %s SELECT on them; or set source.start to current", cc.User),
+		}
+	case tables == 0:
+		return Check{Name: name, Status: CheckWarning, Detail: "there is no such table yet"}
+	}
+	return Check{Name: name, Status: CheckOK, Detail: fmt.Sprintf("%d tables, about %d rows", tables, rows)}
 }
 
 // patternCheck shows which tables are outboxes by a pattern.

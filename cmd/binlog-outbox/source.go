@@ -318,16 +318,16 @@ func (s *sources) Start(ctx context.Context) (position.Position, error) {
 		return position.Position{}, err
 	}
 	var at position.Position
-	switch s.cfg.Source.Start {
-	case config.StartSnapshot, config.StartSnapshotOnly, config.StartWhenNeeded:
+	switch start := s.cfg.Source.Start; {
+	case start.WithRows():
 		at, err = canal.CurrentPosition(ctx, c)
 		at.Initial = &position.Initial{Begun: uint64(time.Now().UnixMicro())}
-	case config.StartCurrent:
+	case start == config.StartCurrent:
 		at, err = canal.CurrentPosition(ctx, c)
-	case config.StartEarliest:
+	case start == config.StartEarliest:
 		at, err = canal.EarliestPosition(ctx, c)
 	default:
-		return at, &startError{s.cfg.Source.Start}
+		return at, &startError{start}
 	}
 	if err != nil {
 		return at, err

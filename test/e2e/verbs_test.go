@@ -55,10 +55,17 @@ func TestProbe(t *testing.T) {
 			t.Errorf("exit code %d for the pattern %s", code, pattern)
 		}
 	}
+	if out, code := s.verb("validate", "--probe", "--set", "connectors[0].source.start=snapshot"); code != 0 || !strings.Contains(out, "rows that stand in the tables: 1 tables") {
+		t.Errorf("exit code %d for a start with the rows that stand there:\n%s", code, out)
+	}
 	if now := s.await("it still streams", silence, streams); now.Terms != 1 {
 		t.Errorf("the probe ended the connector's stream: %d terms", now.Terms)
 	}
 	s.terminate()
+	s.sql("ALTER TABLE outbox DROP PRIMARY KEY")
+	if out, code := s.verb("validate", "--probe", "--set", "connectors[0].source.start=snapshot"); code != 1 || !strings.Contains(out, "has no primary key") {
+		t.Errorf("exit code %d for a start with the rows of a table without a primary key:\n%s", code, out)
+	}
 	s.sql("ALTER TABLE outbox DROP COLUMN payload, DROP COLUMN aggregateid")
 	out, code = s.verb("validate", "--probe")
 	if code != 1 || !strings.Contains(out, "payload") || !strings.Contains(out, "aggregateid") {

@@ -187,6 +187,10 @@ type ConnectorStatus struct {
 	Position struct {
 		GTIDSet  string `json:"gtid_set"`
 		Sequence uint64 `json:"sequence"`
+		// Initial is there while initial rows are to come.
+		Initial *struct {
+			Rows uint64 `json:"rows"`
+		} `json:"initial"`
 	} `json:"position"`
 	LastError *struct {
 		Code    string     `json:"code"`
