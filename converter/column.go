@@ -125,6 +125,7 @@ func (b *builder) build() {
 		b.integer()
 	case schema.Year:
 		b.set(&Schema{Kind: Int32, Name: "io.debezium.time.Year", Version: version1()}, int64(0), b.year)
+		b.out.convertRead = b.yearRead
 	case schema.Float, schema.Double:
 		b.float()
 	case schema.Decimal:
@@ -189,6 +190,9 @@ func (b *builder) integer() {
 func (b *builder) float() {
 	if b.col.Type == schema.Float && b.col.Scale < 0 {
 		b.set(&Schema{Kind: Float32}, float32(0), b.float32)
+		if b.modes.Quirks {
+			b.out.convertRead = b.float32Read
+		}
 		return
 	}
 	b.set(&Schema{Kind: Float64}, float64(0), b.float64)

@@ -39,6 +39,8 @@ func TestColumnValueOfReadRows(t *testing.T) {
 		{"timestamp fraction", stamp, "2024-01-01 00:00:03.120", "2024-01-01T00:00:03.120Z", "2024-01-01T00:00:03.12Z"},
 		{"timestamp zero fraction", stamp, "2024-01-01 00:00:03.000", "2024-01-01T00:00:03.000Z", "2024-01-01T00:00:03Z"},
 		{"timestamp tens of seconds", schema.Column{Type: schema.Timestamp}, "2024-01-01 00:00:30", "2024-01-01T00:00:30Z", "2024-01-01T00:00:30Z"},
+		{"year 0", schema.Column{Type: schema.Year}, int64(0), int64(1900), int64(2000)},
+		{"float", schema.Column{Type: schema.Float, Scale: -1}, float32(123456789), float32(123456789), float32(123456789)},
 		{"json text of the server", schema.Column{Type: schema.JSON}, `{"a": 1}`, `{"a": 1}`, `{"a": 1}`},
 	}
 	for _, c := range cases {
@@ -50,6 +52,21 @@ func TestColumnValueOfReadRows(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// With quirks a FLOAT is what is left of it in the text of a SELECT.
+func TestFloatOfReadRowsWithQuirks(t *testing.T) {
+	m := DefaultModes()
+	m.Quirks = true
+	col := column(t, schema.Column{Type: schema.Float, Scale: -1}, m)
+	for _, c := range []struct{ raw, want float32 }{{123456789, 123457000}, {16777216, 16777200}, {3.14, 3.14}, {-0.001, -0.001}, {0, 0}} {
+		if got, err := col.Value(c.raw, schema.Read); err != nil || got != c.want {
+			t.Errorf("%v is read as %v, %v, want %v", c.raw, got, err, c.want)
+		}
+		if got, err := col.Value(c.raw, schema.Insert); err != nil || got != c.raw {
+			t.Errorf("%v is streamed as %v, %v", c.raw, got, err)
+		}
 	}
 }
 

@@ -50,6 +50,29 @@ func (b *builder) year(raw any) (any, error) {
 	}
 }
 
+// yearRead is year for rows that were read with SELECT, which shows the year 0 as it
+// is: Debezium adjusts it as any other of two digits.
+func (b *builder) yearRead(raw any) (any, error) {
+	v, err := b.int(raw)
+	if err != nil || !b.modes.AdjustYears {
+		return v, err
+	}
+	return int64(adjustYear(int(v.(int64)))), nil
+}
+
+// float32Read is what is left of a FLOAT in the six digits that a SELECT shows.
+func (b *builder) float32Read(raw any) (any, error) {
+	v, ok := raw.(float32)
+	if !ok {
+		return nil, b.wrong()
+	}
+	shown, err := strconv.ParseFloat(strconv.FormatFloat(float64(v), 'g', 6, 64), 32)
+	if err != nil {
+		return raw, nil //nolint:nilerr // rounded up beyond the largest there is
+	}
+	return float32(shown), nil
+}
+
 func (b *builder) float32(raw any) (any, error) {
 	if _, ok := raw.(float32); !ok {
 		return nil, b.wrong()
