@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -199,5 +200,56 @@ func TestRealInitialRowGoneWithoutImage(t *testing.T) {
 	var e *canal.Error
 	if !errors.As(err, &e) || e.Kind != canal.MissingColumn || !strings.Contains(err.Error(), "deleted before it was published") {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// Initial rows and nothing else: what is inserted later never comes, and opening
+// again finds everything done.
+func TestRealInitialOnly(t *testing.T) {
+	db := newDatabase(t, pool.MySQL(t))
+	db.exec("INSERT INTO outbox (id, payload) VALUES (1, 'a'), (2, 'b')")
+	at := db.now()
+	at.Initial = &position.Initial{}
+	db.exec("INSERT INTO outbox (id, payload) VALUES (3, 'c')")
+	db.cfg.InitialOnly = true
+	for _, want := range []string{"1 2", ""} {
+		s, err := canal.OpenInitial(t.Context(), db.cfg, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		reading := make(chan error, 1)
+		go func() {
+			for {
+				txs, err := s.Next(ctx)
+				if err != nil {
+					reading <- err
+					return
+				}
+				for i := range txs {
+					for _, r := range txs[i].Rows {
+						got = append(got, fmt.Sprint(r.After[0]))
+					}
+					at.Advance(txs[i].Mark)
+				}
+			}
+		}()
+		for in := s.Status().Initial; in == nil || !in.Finished; in = s.Status().Initial {
+			if ctx.Err() != nil {
+				t.Fatal("it does not finish")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		cancel()
+		if err := <-reading; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if rows := strings.Join(got, " "); rows != want || at.Initial != nil {
+			t.Errorf("rows %q came, want %q; the position is %s", rows, want, at)
+		}
 	}
 }
