@@ -36,6 +36,7 @@ func TestInitialRowsAtLeastOnce(t *testing.T) {
 const (
 	initialKills = 5
 	initialKeys  = 50
+	initialStood = 100_000 // rows of each table at the start
 	// initialMemory is what the connector may have resident while the tables are far
 	// larger.
 	initialMemory = 256 << 20
@@ -50,7 +51,7 @@ func initialRows(t *testing.T, p play) {
 		t.Fatal(err)
 	}
 	s := &stage{t: t, play: p, config: filepath.Join(dir, "node.yaml"), log: filepath.Join(dir, "connector.log"), data: filepath.Join(dir, "data"), topic: name + ".a"}
-	b := &initialShop{t: t, conn: connectTo(t, p.server, ""), stood: scaled(t, 100_000)}
+	b := &initialShop{t: t, conn: connectTo(t, p.server, ""), stood: scaled(t, initialStood)}
 	b.create(name)
 	text := fmt.Sprintf(`node: {id: e2e, data_dir: %q}
 admin: {listen: "127.0.0.1:0"}
@@ -89,7 +90,8 @@ connectors:
 		s.kill()
 		s.start()
 	}
-	if inMiddle < 3 {
+	// A short run may be over before the last kills.
+	if inMiddle < 1 || inMiddle < 3 && b.stood == initialStood {
 		t.Errorf("only %d of %d kills hit the initial rows", inMiddle, initialKills)
 	}
 	s.await("all initial rows are published", 5*time.Minute, func(c harness.ConnectorStatus) bool { return c.Phase == "streaming" })
