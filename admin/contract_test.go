@@ -50,6 +50,7 @@ func TestContractIsWhole(t *testing.T) {
 		}
 	}
 	s.controlRoutes(count)
+	s.eventRoutes(count)
 	s.operationRoutes(count)
 	documented := 0
 	for _, item := range c.Doc.Paths.Map() {

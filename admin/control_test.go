@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -73,6 +74,51 @@ func (f *fakeControl) SetAsides(name string) (SetAsides, error) {
 func (f *fakeControl) SetAside(_ context.Context, name string, choice AsideChoice, by Order) (AsideDecision, error) {
 	f.aside = choice
 	return AsideDecision{AsideChoice: choice, Reason: by.Reason, By: by.By}, f.note("set-aside", name, by)
+}
+
+func fakeEvent(id, name string) Event {
+	at, offset := time.Unix(1_700_000_000, 0).UTC(), int64(7)
+	behind := uint64(3)
+	place := EventPlace{Topic: "t", Partition: 1, Offset: &offset, At: at}
+	return Event{ID: id, Node: "n1", Connectors: []ConnectorEvent{{
+		Connector: name, Where: EventPublished, Written: &Written{GTID: "a:1", File: "b.1", Pos: 4, CommittedAt: &at, InitialRow: 1},
+		Published: []EventPlace{place}, Behind: &behind, SetAside: &EventAside{Row: 1, Action: "skip", Cause: "c", Message: "m", At: at, DeadLetter: &place},
+		State: "failed", Error: "c: m", Known: EventsKnown{Since: &at, Events: 5, Off: true},
+		Search: &Search{State: "running", Begun: at, Ended: &at, Detail: "d", Bytes: 1, OfBytes: 2, Transactions: 3, At: &at},
+	}}}
+}
+
+func (f *fakeControl) Event(_ context.Context, id, name string) (Event, error) {
+	return fakeEvent(id, name), nil
+}
+
+func (f *fakeControl) Search(_ context.Context, id, name string, by Order) (Event, error) {
+	return fakeEvent(id, name), f.note("search "+id, "orders", by)
+}
+
+func (f *fakeControl) EndSearch(_ context.Context, id string, by Order) (Event, error) {
+	return fakeEvent(id, "orders"), f.note("end search "+id, "orders", by)
+}
+
+// TestEventRoutes: ids are taken as they are, a search is an order.
+func TestEventRoutes(t *testing.T) {
+	f := &fakeControl{}
+	ask := serveControl(t, &fakeNode{}, f)
+	if a := ask("GET", "/v1/events/a%2Fb%20c?connector=orders", ""); a.code != 200 || !strings.Contains(a.body, `"id": "a/b c"`) || !strings.Contains(a.body, `"connector": "orders"`) {
+		t.Errorf("%+v", a)
+	}
+	if a := ask("GET", "/v1/events/"+strings.Repeat("x", 2000), ""); a.code != 400 {
+		t.Errorf("a long id: %d", a.code)
+	}
+	if a := ask("POST", "/v1/events/e/search", `{"connector":"orders"}`); a.code != 400 || a.problem(t) != CodeReasonRequired {
+		t.Errorf("a search without a reason: %+v", a)
+	}
+	if a := ask("POST", "/v1/events/e/search", `{"connector":"orders","reason":"r"}`); a.code != 202 || f.asked[0] != "search e" || f.last.Reason != "r" {
+		t.Errorf("%+v, %q", a, f.asked)
+	}
+	if a := ask("DELETE", "/v1/events/e/search", "", ReasonHeader, "r"); a.code != 200 || f.asked[1] != "end search e" {
+		t.Errorf("%+v, %q", a, f.asked)
+	}
 }
 
 // answer is a response with its body.

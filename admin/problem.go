@@ -41,6 +41,8 @@ const (
 	CodeBusy              = "busy"
 	CodeUnknownOutcome    = "unknown_outcome"
 	CodeSourceUnavailable = "source_unavailable"
+	CodeSearching         = "search_running"
+	CodeNoSearch          = "search_not_found"
 	CodeInternal          = "internal"
 )
 

@@ -188,6 +188,7 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	handle(View, "GET /v1/status", s.status)
 	handle(View, "GET /v1/events", s.events)
 	s.controlRoutes(handle)
+	s.eventRoutes(handle)
 	s.operationRoutes(handle)
 	s.pageRoutes(handle)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{

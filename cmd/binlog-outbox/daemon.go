@@ -27,6 +27,8 @@ type daemon struct {
 	notices *notices
 	admin   *admin.Server
 	fleet   *fleet
+	// searches are those for events.
+	searches *searches
 	// connect answers other nodes too, as soon as it is there.
 	connect atomic.Pointer[admin.ConnectAPI]
 }
@@ -45,7 +47,7 @@ func newDaemon(cfg *config.Config, comp *compiler, log *slog.Logger, reg registr
 		return nil, fmt.Errorf("making node.data_dir: %w", err)
 	}
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
-	d := &daemon{cfg: cfg, log: log, notices: newNotices()}
+	d := &daemon{cfg: cfg, log: log, notices: newNotices(), searches: newSearches()}
 	rc := raftConfig(cfg)
 	rc.Answer = d.answer
 	d.node, err = ha.Open(rc, log.With("component", "raft"), reg)
@@ -82,10 +84,14 @@ func newDaemon(cfg *config.Config, comp *compiler, log *slog.Logger, reg registr
 
 // answer answers another node.
 func (d *daemon) answer(ctx context.Context, question []byte) []byte {
-	if c := d.connect.Load(); c != nil {
-		return c.Answer(ctx, question)
+	c := d.connect.Load()
+	if c == nil {
+		return nil // it has just begun; the asker tries again
 	}
-	return nil // it has just begun; the asker tries again
+	if answer, ok := (&control{d}).answerEvent(question); ok {
+		return answer
+	}
+	return c.Answer(ctx, question)
 }
 
 // run works until ctx ends and then stops in the order that loses nothing: the
@@ -159,6 +165,7 @@ func (d *daemon) lead(stop, lease context.Context, term uint64) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { d.fleet.work(working, lease, term) })
 	wg.Go(func() { d.fleet.followRestarts(working) })
+	wg.Go(func() { d.searches.run(working) })
 	err := d.watchReach(working, lease)
 	end()
 	wg.Wait()

@@ -198,6 +198,11 @@ func (r *route) AppendID(dst []byte, row *schema.Row) []byte {
 	if id == nil {
 		id = r.router.ID(row) // the row was refused before it was read
 	}
+	return appendID(dst, id)
+}
+
+// appendID appends an event's id as consumers see it.
+func appendID(dst []byte, id any) []byte {
 	switch v := id.(type) {
 	case nil:
 		return dst

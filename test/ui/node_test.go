@@ -207,6 +207,16 @@ func (n *node) Snapshot(context.Context, io.Writer, admin.Order) error        { 
 func (n *node) Config() (json.RawMessage, error)                              { return json.RawMessage("{}"), nil }
 func (n *node) SetLogger(string, string, time.Duration, admin.Order) error    { return nil }
 
+func (n *node) Event(_ context.Context, id, _ string) (admin.Event, error) {
+	return admin.Event{ID: id, Node: n.leader, Connectors: []admin.ConnectorEvent{}}, nil
+}
+func (n *node) Search(ctx context.Context, id, name string, _ admin.Order) (admin.Event, error) {
+	return n.Event(ctx, id, name)
+}
+func (n *node) EndSearch(ctx context.Context, id string, _ admin.Order) (admin.Event, error) {
+	return n.Event(ctx, id, "")
+}
+
 func (n *node) set(change func(*node)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
