@@ -130,7 +130,7 @@ func (a *ConnectAPI) health(*http.Request) (httpAnswer, error) {
 		Message string `json:"message"`
 	}
 	if err := a.connect.Healthy(); err != nil {
-		return httpAnswer{status: http.StatusServiceUnavailable, body: health{"starting", err.Error()}}, nil
+		return httpAnswer{status: http.StatusServiceUnavailable, body: health{"starting", err.Error()}}, nil //nolint:nilerr // it is the answer
 	}
 	return ok(health{"healthy", "Worker has completed startup and is ready to handle requests."})
 }
@@ -253,15 +253,15 @@ func (a *ConnectAPI) topics(r *http.Request) (httpAnswer, error) {
 	return ok(map[string]topics{name: found})
 }
 
-// classOf says whether name, a class or the end of one, is that of a plugin.
-func classOf(name string) (string, bool) {
+// isPlugin says whether name, a class or the end of one, is that of a plugin.
+func isPlugin(name string) bool {
 	short := func(s string) string { return strings.TrimSuffix(s, "Connector") }
 	for _, class := range connectClasses {
 		if class == name || short(class[strings.LastIndexByte(class, '.')+1:]) == short(name) {
-			return class, true
+			return true
 		}
 	}
-	return "", false
+	return false
 }
 
 // connectClasses are the connectors that are replaced here.

@@ -77,7 +77,7 @@ func (k *ConnectKey) definition(order int) keyDefinition {
 
 func (a *ConnectAPI) pluginKeys(r *http.Request) (httpAnswer, error) {
 	name := r.PathValue("class")
-	if _, known := classOf(name); !known {
+	if !isPlugin(name) {
 		return httpAnswer{}, refused(http.StatusNotFound, "Unknown plugin %s.", name)
 	}
 	out := []keyDefinition{}
@@ -105,7 +105,7 @@ func (a *ConnectAPI) validate(r *http.Request) (httpAnswer, error) {
 	case !given:
 		return httpAnswer{}, refused(http.StatusBadRequest, "Connector config %v contains no connector type", keysOf(config))
 	}
-	if _, known := classOf(class); !known {
+	if !isPlugin(class) {
 		return httpAnswer{}, refused(http.StatusBadRequest, "Failed to find any class that implements Connector and which name matches %s, available connectors are: %s",
 			class, strings.Join(connectClasses, ", "))
 	}

@@ -11,7 +11,7 @@ import (
 
 // Problem is an error with what an HTTP client needs of it, after RFC 9457. Code is
 // stable and meant for programs, Detail is for people.
-type Problem struct {
+type Problem struct { //nolint:errname // the RFC's word
 	Status int
 	Code   string
 	Detail string

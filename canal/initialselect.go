@@ -201,11 +201,11 @@ func (s *selector) table(ss *session, name schema.Name) (t *initialTable, rows u
 	if err != nil {
 		return nil, 0, err
 	}
-	s.shapes[name] = s.shape(table, key)
+	s.shapes[name] = s.shape(table)
 	return &initialTable{name: name, key: key}, rows, nil
 }
 
-func (s *selector) shape(table *schema.Table, key *initialKey) *selectShape {
+func (s *selector) shape(table *schema.Table) *selectShape {
 	var want []int
 	if s.needed != nil {
 		want = slices.Clone(s.needed(table))

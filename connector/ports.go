@@ -33,7 +33,7 @@ type Sources interface {
 
 // BeginAnew is returned by Sources.Open when the connector can't go on from the
 // position and is to begin where Sources.Start says, instead of stopping.
-type BeginAnew struct{ Err error }
+type BeginAnew struct{ Err error } //nolint:errname // says what is to be done
 
 func (e *BeginAnew) Error() string { return e.Err.Error() }
 

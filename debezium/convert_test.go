@@ -472,7 +472,7 @@ func TestBadFiles(t *testing.T) {
 		"a list":         {`{"name": "a", "config": {"x": [1, {"a": 2}]}}`, `c.json: "x" is not a text; in a connector's configuration all values are`},
 		"an object":      {`{"name": "a", "x": {}}`, `c.json: "x" is not a text; in a connector's configuration all values are`},
 		"names differ":   {`{"name": "a", "config": {"name": "b"}}`, `c.json: the name is "a" outside and "b" inside of "config"; Connect refuses that too`},
-		"beside config":  {`{"nmae": "a", "config": {}}`, `c.json: "nmae" stands beside "config" and means nothing there`},
+		"beside config":  {`{"nane": "a", "config": {}}`, `c.json: "nane" stands beside "config" and means nothing there`},
 		"stopped":        {`{"name": "a", "initial_state": "STOPPED", "config": {}}`, "c.json: initial_state STOPPED is not possible; take it out and pause the connector once it runs"},
 		"bad properties": {"name=\\u00zz", "c.json: not a Java properties file; check its \\u escapes"},
 		"deep":           {strings.Repeat(`{"a":`, 30), "c.json: nested too deeply"},

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // filled makes a data directory with 50 log entries and, if asked, snapshots.
@@ -352,7 +352,7 @@ func TestStoredTermFails(t *testing.T) {
 	n := alone(t, t.TempDir())
 	must(t, n.dir.log.BoltStore.Close())
 	n.dir.log.mu.Lock()
-	n.dir.log.failed = &StoreError{Path: n.dir.log.path, Err: bbolt.ErrDatabaseReadOnly, Remedy: "none"}
+	n.dir.log.failed = &StoreError{Path: n.dir.log.path, Err: bolterrors.ErrDatabaseReadOnly, Remedy: "none"}
 	n.dir.log.mu.Unlock()
 	// As raft's main goroutine would, while it holds an election.
 	done := make(chan bool)

@@ -222,7 +222,7 @@ func child(mode string) int {
 	if mode == "member" {
 		return memberMain()
 	}
-	for mode == "burn" { // until it is killed
+	for mode == "burn" { //nolint:staticcheck // until it is killed
 	}
 	c := DefaultConfig()
 	c.NodeID, c.DataDir = "n1", os.Getenv("HA_TEST_DIR")

@@ -297,13 +297,19 @@ func topicSettings(client sarama.Client, topic string, names ...string) (map[str
 	if err != nil {
 		return nil, err
 	}
-	entries, err := admin.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: names})
+	asked := []*sarama.ConfigResource{{Type: sarama.TopicResource, Name: topic, ConfigNames: names}}
+	answers, err := admin.DescribeConfigs(asked, sarama.DescribeConfigsOptions{})
 	if err != nil {
 		return nil, err
 	}
-	settings := make(map[string]string, len(entries))
-	for _, e := range entries {
-		settings[e.Name] = e.Value
+	settings := make(map[string]string, len(names))
+	for _, a := range answers {
+		if a.ErrorCode != 0 {
+			return nil, &sarama.DescribeConfigError{Err: sarama.KError(a.ErrorCode), ErrMsg: a.ErrorMsg}
+		}
+		for _, e := range a.Configs {
+			settings[e.Name] = e.Value
+		}
 	}
 	return settings, nil
 }

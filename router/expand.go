@@ -36,7 +36,7 @@ func (r *Router) expand(ev *Event, p *plan) (string, error) {
 	doc, err := parseJSON(text)
 	if err != nil {
 		ev.NotExpanded = true
-		return p.payloadPrint, nil
+		return p.payloadPrint, nil //nolint:nilerr // then it stays text, as with Debezium
 	}
 	inf := &inference{
 		nulls:  r.cfg.JSONNulls == ExpandOptionalBytes,
@@ -49,7 +49,7 @@ func (r *Router) expand(ev *Event, p *plan) (string, error) {
 	}
 	if err != nil {
 		ev.NotExpanded = true
-		return p.payloadPrint, nil
+		return p.payloadPrint, nil //nolint:nilerr // then it stays text, as with Debezium
 	}
 	if s == nil {
 		// A top-level empty array.
@@ -67,7 +67,7 @@ func (r *Router) expand(ev *Event, p *plan) (string, error) {
 	v, err := build(&doc, s)
 	if err != nil {
 		ev.NotExpanded = true
-		return fingerprint, nil
+		return fingerprint, nil //nolint:nilerr // then it stays text, as with Debezium
 	}
 	ev.Value.Value = v
 	return fingerprint, nil

@@ -267,7 +267,7 @@ func (p *jsonParser) number() (node, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-		return node{kind: nodeBig}, nil
+		return node{kind: nodeBig}, nil //nolint:nilerr // it has too many digits, nothing else
 	case n >= math.MinInt32 && n <= math.MaxInt32:
 		return node{kind: nodeInt32, integer: n}, nil
 	default:

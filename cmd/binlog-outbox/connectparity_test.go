@@ -87,7 +87,7 @@ func (s *outboxServer) serve(d canaltest.Dump, to *canaltest.Sender) error {
 		}
 		for _, e := range b.Events {
 			if err := to.Event(e); err != nil {
-				return nil //nolint:nilerr // the reader is gone
+				return nil // the reader is gone
 			}
 		}
 		b.Events = nil

@@ -22,18 +22,18 @@ type Cluster struct {
 
 // Start starts a cluster of one broker, which ends with the test. Options are
 // kfake's: NumBrokers, SeedTopics, EnableSASL, MaxVersions, TLS and so on.
-func Start(t testing.TB, opts ...kfake.Opt) *Cluster {
-	t.Helper()
+func Start(tb testing.TB, opts ...kfake.Opt) *Cluster {
+	tb.Helper()
 	n := &Network{}
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.ListenFn(n.Listen)}, opts...)...)
 	if err != nil {
-		t.Fatalf("starting kfake: %v", err)
+		tb.Fatalf("starting kfake: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		n.Resume()
 		c.Close()
 	})
-	return &Cluster{Cluster: c, Network: n, t: t}
+	return &Cluster{Cluster: c, Network: n, t: tb}
 }
 
 // Brokers returns the addresses to begin with.

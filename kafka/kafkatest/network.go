@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync"
@@ -19,7 +20,7 @@ type Network struct {
 
 // Listen is for kfake.ListenFn.
 func (n *Network) Listen(network, address string) (net.Listener, error) {
-	l, err := net.Listen(network, address)
+	l, err := new(net.ListenConfig).Listen(context.Background(), network, address)
 	if err != nil {
 		return nil, err
 	}

@@ -123,11 +123,11 @@ func (l *lab) startDistributed(ctx context.Context, j job) (*running, error) {
 	config["exactly.once.support"] = "required"
 	config = l.debeziumConfig(j.span, j.topic, j.replay, config)
 	if err := createStopped(ctx, worker.URL(), j.span, config, j.replay); err != nil {
-		return nil, fmt.Errorf("%w (and its end: %v)", err, r.stop())
+		return nil, fmt.Errorf("%w (and its end: %w)", err, r.stop())
 	}
 	r.began = time.Now()
 	if err := call(ctx, http.MethodPut, worker.URL()+"/connectors/"+connectorName(j.span)+"/resume", nil); err != nil {
-		return nil, fmt.Errorf("%w (and its end: %v)", err, r.stop())
+		return nil, fmt.Errorf("%w (and its end: %w)", err, r.stop())
 	}
 	return r, nil
 }
@@ -167,7 +167,7 @@ func (l *lab) saveOffsets(ctx context.Context) error {
 	for _, s := range l.spans {
 		if s.server == l.mysql {
 			if err := createStopped(ctx, worker.URL(), s, l.debeziumConfig(s, "none", true, nil), true); err != nil {
-				return fmt.Errorf("%w (and its end: %v)", err, worker.Close())
+				return fmt.Errorf("%w (and its end: %w)", err, worker.Close())
 			}
 		}
 	}

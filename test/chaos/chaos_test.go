@@ -39,7 +39,7 @@ func TestZombie(t *testing.T) {
 
 func judged(t *testing.T, seed uint64, run func(Options) (*Report, error)) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "binlog-outbox-chaos-")
+	dir, err := os.MkdirTemp("", "binlog-outbox-chaos-") //nolint:usetesting // kept when it fails
 	if err != nil {
 		t.Fatal(err)
 	}

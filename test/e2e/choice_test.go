@@ -211,14 +211,15 @@ func (s *stage) chooseByVerb(how ...string) {
 // back is a set of one server, "uuid:1-n", without its last transactions.
 func back(t *testing.T, set string, n int) string {
 	t.Helper()
-	head, last, ok := strings.Cut(set, "-")
 	i := strings.LastIndex(set, "-")
-	head, last = set[:i], set[i+1:]
-	end, err := strconv.Atoi(last)
-	if !ok || err != nil || end <= n {
+	if i < 0 {
+		t.Fatalf("%s is no set of more than one transaction", set)
+	}
+	end, err := strconv.Atoi(set[i+1:])
+	if err != nil || end <= n {
 		t.Fatalf("%s is not one server's set with more than %d transactions", set, n)
 	}
-	return fmt.Sprintf("%s-%d", head, end-n)
+	return fmt.Sprintf("%s-%d", set[:i], end-n)
 }
 
 func (s *stage) positionTopic() string { return "binlog-outbox." + s.connector() + ".position" }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"testing"
 
@@ -120,7 +119,7 @@ func mariadb(t *testing.T) *servers.MySQL {
 func database(t *testing.T, slot **servers.MySQL, start func(context.Context, servers.Options) (*servers.MySQL, error), args []string) *servers.MySQL {
 	t.Helper()
 	if *slot == nil {
-		s, err := start(t.Context(), servers.Options{Own: true, Args: args, Log: io.Writer(t.Output())})
+		s, err := start(t.Context(), servers.Options{Own: true, Args: args, Log: t.Output()})
 		if err != nil {
 			t.Fatal(err)
 		}

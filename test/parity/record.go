@@ -274,7 +274,6 @@ func encodeGroup(results map[string]Result) ([]byte, error) {
 		}
 		if len(r.Records) > 0 {
 			fmt.Fprintf(&b, "%s\"records\": [", inner)
-			inner = ",\n  "
 			for i := range r.Records {
 				line, err := marshal(r.Records[i])
 				if err != nil {

@@ -146,12 +146,13 @@ func testKafkaSettings(t *testing.T, k *Kafka) {
 		{sarama.BrokerResource, fmt.Sprint(k.NodeID()), "message.max.bytes", "4321"},
 		{sarama.TopicResource, "t", "cleanup.policy", "compact"},
 	} {
-		entries, err := admin.DescribeConfig(sarama.ConfigResource{Type: test.kind, Name: test.name, ConfigNames: []string{test.key}})
+		asked := []*sarama.ConfigResource{{Type: test.kind, Name: test.name, ConfigNames: []string{test.key}}}
+		answers, err := admin.DescribeConfigs(asked, sarama.DescribeConfigsOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(entries) != 1 || entries[0].Value != test.value {
-			t.Errorf("%s is %+v, not %s", test.key, entries, test.value)
+		if len(answers) != 1 || len(answers[0].Configs) != 1 || answers[0].Configs[0].Value != test.value {
+			t.Errorf("%s is %+v, not %s", test.key, answers, test.value)
 		}
 	}
 }

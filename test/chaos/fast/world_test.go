@@ -233,9 +233,7 @@ type process struct {
 func (w *world) process(term uint64) (*process, error) {
 	p := &process{w: w, proxy: kproxy.New(), term: term}
 	cfg := kafka.DefaultConfig()
-	for _, a := range w.kafka.ListenAddrs() {
-		cfg.Brokers = append(cfg.Brokers, a)
-	}
+	cfg.Brokers = append(cfg.Brokers, w.kafka.ListenAddrs()...)
 	cfg.Connector, cfg.Node = "orders", "node-"+strconv.FormatUint(term, 10)
 	cfg.RequestTimeout, cfg.AckTimeout, cfg.DialTimeout = requestTimeout, requestTimeout/2, requestTimeout
 	cfg.TransactionTimeout, cfg.DeliveryTimeout = 20*time.Second, 10*time.Second
