@@ -41,7 +41,7 @@ function drawStatus() {
   const mark = { bad: "✕ ", warn: "! " }[v.level] ?? "";
   document.title = `${mark}${status.node} · binlog-outbox`;
   draw(status, (name, action) => {
-    say(`${action} of ${name} was asked for`);
+    say(`${name}: ${action} was asked for`);
     refreshAudit();
   });
   drawAside(status);

@@ -60,6 +60,7 @@ function make(name, done) {
   f.name.id = `name-${name}`;
   e.setAttribute("aria-labelledby", f.name.id);
   e.querySelector(".actions").setAttribute("aria-label", `Actions on ${name}`);
+  f.aside.addEventListener("click", () => setAside(e.connector, f.name, () => done(name, "a decision about the row")));
   for (const b of e.parts.buttons) {
     b.addEventListener("click", () => change(b.dataset.action, e.connector, f.name, () => done(name, b.dataset.action)));
   }
@@ -91,7 +92,7 @@ function fill(e, c, status) {
 
 function about(c, status) {
   const parts = [];
-  if (c.state === "unassigned") parts.push(status.leader ? `at work on ${status.leader}, if at all` : "no node leads");
+  if (c.state === "unassigned") parts.push(status.leader ? `${status.leader} knows how it is` : "no node leads");
   else {
     if (c.state === "running" && c.phase !== "streaming") parts.push(c.phase);
     parts.push(c.state === "running" ? `runs for ${duration(Math.floor(age(c.since)))}` : `since ${moment(c.since)}`);
@@ -115,6 +116,7 @@ function trouble(e, c, j) {
   const { f } = e.parts, err = c.last_error;
   const what = err ? `${err.code} ${err.message} ${err.retry_at ?? ""}` : j.runbook ?? "";
   show(f.trouble, what !== "");
+  show(f.aside, c.state === "failed" && Boolean(err?.transaction) && err.row > 0);
   attr(f.trouble, "data-level", err && !err.retry_at ? "bad" : j.level === "bad" ? "bad" : "warn");
   if (err) {
     text(f["error-title"], `${err.code}, ${ago(err.at)}`);
@@ -163,7 +165,7 @@ function tiles(c) {
     ["Rate", { text: `${rate(k.rates.points.at(-1)?.[1])} records/s`, title: "Records published a second, over the last second" }],
     ["Latency p50, p99", { text: last(k.p99) == null ? "no events yet" : `${duration(last(k.p50))}, ${duration(last(k.p99))}`, title: "From the commit in MySQL to the acknowledgement by Kafka, when something was published last" }],
     ["Waits for Kafka", { text: c.queue.records ? `${count(c.queue.records)} records, ${bytes(c.queue.bytes)}` : "nothing", title: "The queue between reading and publishing" }],
-    ["Not read yet", { text: waits || "not known", title: `What the source has and was not read, of all tables${c.backlog ? `; asked ${ago(b.at)}` : ""}` }],
+    ["Not read yet", { text: b.transactions === 0 || b.bytes === 0 ? "nothing" : waits || "not known", title: `What the source has and was not read, of all tables${c.backlog ? `; asked ${ago(b.at)}` : ""}` }],
     ["Purged at the earliest", { text: b.headroom_seconds == null ? (c.backlog ? "never by itself" : "not known") : b.headroom_seconds > 0 ? `in ${duration(b.headroom_seconds)}` : "now", level: isPurgeRisk(b) ? "bad" : "", title: "Least time until the source may purge the binlog that is needed next" }],
     ["Published", { text: count(c.published_records), title: "Records since this process started" }],
     ["Set aside", { text: c.set_aside.rows ? plural(c.set_aside.rows, "row") : "none", level: c.set_aside.rows ? "warn" : "", title: "Rows that could not be published, since this process started" }],
@@ -174,7 +176,7 @@ function tiles(c) {
 // first, and both are open while it streams.
 function health(c) {
   if (c.state === "unassigned") return [["Published up to", published(c)]];
-  const s = c.source, runs = c.state === "running", streams = c.phase === "streaming";
+  const s = c.source, runs = c.state === "running", streams = ["streaming", "initial rows", "finished"].includes(c.phase);
   const source = s
     ? { level: s.connected ? "ok" : "bad", text: `${s.connected ? "connected" : "not connected"}: ${s.flavor === "mariadb" ? "MariaDB" : "MySQL"} ${s.server_version}, heard ${duration(s.last_event_or_heartbeat_age_seconds)} ago` }
     : { level: runs ? "warn" : "off", text: runs ? (/source|start/.test(c.phase ?? "") ? c.phase : "not open") : "not open" };
@@ -225,6 +227,19 @@ function change(action, c, after, done) {
     title: `${word} ${c.name}?`, confirm: `${word} ${c.name}`, after, ...changes[action](c),
     send: async (filled) => {
       await write(action === "restart" ? "POST" : "PUT", `v1/connectors/${encodeURIComponent(c.name)}/${action}`, filled);
+      done();
+    },
+  });
+}
+
+function setAside(c, after, done) {
+  const { transaction, row } = c.last_error;
+  ask({
+    title: `Go on without row ${count(row)}?`, confirm: "Set the row aside", danger: true, after,
+    message: `Row ${count(row)} of transaction ${transaction} is not published to its topic, and ${c.name} goes on behind it. That holds for this row alone, and needs the role admin.`,
+    fields: [{ name: "action", label: "What becomes of it", value: "dead_letter", options: [["dead_letter", "to the topic of dead letters"], ["skip", "nothing: it is skipped"]] }],
+    send: async (filled) => {
+      await write("POST", `v1/connectors/${encodeURIComponent(c.name)}/set-aside`, { ...filled, transaction, row });
       done();
     },
   });

@@ -26,6 +26,12 @@ export function attr(e, name, value) {
   if (e.getAttribute(name) !== value) e.setAttribute(name, value);
 }
 
+// option sets an attribute, or takes it away where there is no value.
+function option(e, name, value) {
+  if (value) attr(e, name, value);
+  else if (e.hasAttribute(name)) e.removeAttribute(name);
+}
+
 // keyed makes the children of parent those of items, in order: made once for each
 // key, then filled again and again.
 export function keyed(parent, items, key, make, fill) {
@@ -55,7 +61,7 @@ export function facts(dl, pairs) {
       const value = typeof v === "object" ? v : { text: v };
       text(dd, value.text);
       attr(e, "data-level", value.level ?? "");
-      if (value.title) attr(dd, "title", value.title);
+      option(dd, "title", value.title);
     });
 }
 
@@ -66,7 +72,7 @@ export function rows(table, list, key, cells) {
     (item) => h("tr", {}, ...cells(item).map((c) => h("td", {}, c.node ?? null))),
     (tr, item) => cells(item).forEach((c, i) => {
       if (!c.node) text(tr.children[i], c.text ?? c);
-      if (c.title) attr(tr.children[i], "title", c.title);
-      if (c.level) attr(tr.children[i], "data-level", c.level);
+      option(tr.children[i], "title", c.title);
+      option(tr.children[i], "data-level", c.level);
     }));
 }

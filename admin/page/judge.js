@@ -1,6 +1,6 @@
 // What is well and what is not: the same limits as the alerts have.
 
-import { age, duration, list, plural } from "./format.js";
+import { age, count, duration, list, plural } from "./format.js";
 
 export const lagLimit = 60; // seconds, as BinlogOutboxLagHigh
 const purgeLimit = 6 * 3600; // as BinlogOutboxBinlogPurgeRisk
@@ -31,6 +31,8 @@ export function judge(c) {
       problem: left > 0 ? `is ${c.state}, and the source may purge what it needs next in ${duration(left)}` : "needs a binlog that the source may have purged" };
   }
   if (c.state === "paused" || c.state === "stopped") return { level: "off", state: c.state === "paused" ? "Paused" : "Stopped", problem: `is ${c.state}${c.wanted.by ? ` by ${c.wanted.by}` : ""}: nothing is published` };
+  if (c.phase === "initial rows") return { level: "ok", state: "Initial rows", problem: initial(c.initial) };
+  if (c.phase === "finished") return { level: "ok", state: "Finished", problem: "has published the rows that stood in its tables, which is all that it was to do" };
   if (c.phase !== "streaming") {
     if (e) return { level: "warn", state: "Retrying", problem: `can't publish at the moment (${e.code}) and tries again by itself` };
     return { level: "busy", state: "Starting", problem: `is starting: ${c.phase}` };
@@ -39,6 +41,12 @@ export function judge(c) {
   if (c.lag_seconds > lagLimit) return { level: "warn", state: "Behind", problem: `is ${duration(c.lag_seconds)} behind`, runbook: "BinlogOutboxLagHigh" };
   if (surveyAge(c)) return { level: "warn", state: "Streaming", problem: "does not know its lag: the source does not say how far it is", runbook: "BinlogOutboxLagUnknown" };
   return { level: "ok", state: "Streaming" };
+}
+
+function initial(i) {
+  if (!i) return "publishes the rows that stood in its tables at the start";
+  const of = i.estimated_rows ? ` of about ${count(Math.max(i.estimated_rows, i.rows))}` : "";
+  return `publishes the rows that stood in its tables at the start: ${count(i.rows)}${of}, ${i.done_tables} of ${plural(i.tables, "table")} done`;
 }
 
 const wantedOnly = (c) => (c.wanted.state === "running" ? "Runs elsewhere" : `${c.wanted.state[0].toUpperCase()}${c.wanted.state.slice(1)}`);

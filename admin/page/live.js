@@ -60,8 +60,7 @@ export function follow(seen, contact) {
   function tell() {
     const now = performance.now();
     const age = now - (last ?? began);
-    const streams = stream?.readyState === EventSource.OPEN;
-    let state = streams ? "live" : "polling";
+    let state = stream ? "live" : "polling";
     if (last === null && !refused) state = "connecting";
     if (age > staleAfter || (last === null && refused)) state = "lost";
     contact({ state, age, last: last !== null, detail: refused?.message ?? "", status: refused?.status ?? 0 });
