@@ -5,7 +5,7 @@ import { get, getText, write } from "./api.js";
 import { attr, byId, facts, h, keyed, rows, show, text } from "./dom.js";
 import { age, ago, bytes, clock, count, duration, moment, plural, rate } from "./format.js";
 import { chart } from "./chart.js";
-import { buckets, quantile, Rate, Series } from "./history.js";
+import { buckets, quantile, Rates, Series } from "./history.js";
 import { isPurgeRisk, judge, lagLimit, surveyAge } from "./judge.js";
 import { address, advice, inline, title } from "./runbooks.js";
 
@@ -13,7 +13,7 @@ const histogram = "binlog_outbox_end_to_end_latency_seconds";
 const known = new Map(); // what the page keeps of each connector, by its name
 
 function kept(name) {
-  if (!known.has(name)) known.set(name, { rate: new Rate(), rates: new Series(), p50: new Series(), p99: new Series(), buckets: null });
+  if (!known.has(name)) known.set(name, { rates: new Rates(), p50: new Series(), p99: new Series(), buckets: null });
   return known.get(name);
 }
 
@@ -22,8 +22,7 @@ export function record(status) {
   const now = performance.now();
   for (const c of status.connectors) {
     if (c.state === "unassigned") continue;
-    const k = kept(c.name);
-    k.rates.add(now, k.rate.next(now, c.published_records));
+    kept(c.name).rates.read(now, c.published_records);
   }
   for (const name of known.keys()) {
     if (!status.connectors.some((c) => c.name === name)) known.delete(name);

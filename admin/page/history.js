@@ -13,15 +13,21 @@ export class Series {
   }
 }
 
-// Rate makes of a counter's values what was added a second.
-export class Rate {
-  #before = null;
+// Rates are what was added to a counter a second.
+export class Rates extends Series {
+  #base = null; // the reading that the last point counts from
+  #last = null;
 
-  next(time, value) {
-    const b = this.#before;
-    this.#before = { time, value };
-    if (!b || value < b.value || time <= b.time || time - b.time > 15_000) return null;
-    return ((value - b.value) * 1000) / (time - b.time);
+  // read takes a reading of the counter. Readings that were held up and come in a
+  // bunch make one point together: their times say nothing of when they were made.
+  read(time, value) {
+    const bunched = this.#last !== null && time - this.#last.time < 500;
+    if (bunched) this.points.pop();
+    else this.#base = this.#last;
+    this.#last = { time, value };
+    const b = this.#base;
+    const known = b && value >= b.value && time - b.time < 30_000;
+    this.add(time, known ? ((value - b.value) * 1000) / (time - b.time) : null);
   }
 }
 

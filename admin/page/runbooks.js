@@ -50,13 +50,16 @@ const split = (row) => row.slice(1, row.lastIndexOf("|")).split("|").map((c) => 
 export function inline(source) {
   const out = document.createDocumentFragment();
   for (const part of source.split(/(`[^`]+`|\*\*[^*]+\*\*|\bBinlogOutbox[A-Z]\w+\b)/)) {
-    if (part.startsWith("`")) out.append(h("code", {}, part.slice(1, -1)));
+    if (part.startsWith("`")) out.append(h("code", {}, ...breakable(part.slice(1, -1))));
     else if (part.startsWith("**")) out.append(h("strong", {}, part.slice(2, -2)));
     else if (/^BinlogOutbox[A-Z]/.test(part)) out.append(link(part));
     else out.append(part);
   }
   return out;
 }
+
+// breakable lets long names go to the next line between their words.
+const breakable = (name) => name.split(/(?<=[_.=/])/).flatMap((word, i) => (i ? [document.createElement("wbr"), word] : [word]));
 
 export const address = (name) => `runbook.html#${name}`;
 export const link = (name) => h("a", { href: address(name) }, title(name));

@@ -27,6 +27,7 @@ type node struct {
 	audit   []admin.AuditEntry
 	leader  string
 	well    bool
+	wellAt  time.Time
 	aside   admin.AsideChoice // the last decision about a row
 	latency *prometheus.HistogramVec
 }
@@ -94,7 +95,9 @@ func (n *node) connector(name string) admin.Connector {
 	case c.Wanted.State != admin.Running:
 		c.State, c.Phase, c.Source, c.Since = string(c.Wanted.State), "", nil, *c.Wanted.At
 		c.Queue = admin.Queue{}
-	case n.well || name == "orders-outbox":
+	case n.well && name != "orders-outbox":
+		c.Published = uint64(40_112 + 300*now.Sub(n.wellAt).Seconds())
+	case name == "orders-outbox":
 		n.latency.WithLabelValues(name).Observe(0.004 + 0.003*math.Abs(math.Sin(run*7)))
 	case name == "shipping-outbox":
 		retry := now.Truncate(20 * time.Second).Add(20 * time.Second)
@@ -102,7 +105,7 @@ func (n *node) connector(name string) admin.Connector {
 		c.LastError = &admin.LastError{Code: "unreachable", At: now.Add(-3 * time.Second), RetryAt: &retry,
 			Message: "connecting to mysql-ship.example.internal:3306: dial tcp 10.1.7.3:3306: connect: connection refused"}
 	default:
-		c.State, c.Phase, c.Source, c.Queue, c.Published, c.Since = "failed", "", nil, admin.Queue{}, 12_004, now.Add(-26*time.Minute)
+		c.State, c.Phase, c.Source, c.Queue, c.Published, c.Since = "failed", "", nil, admin.Queue{}, 40_112, now.Add(-26*time.Minute)
 		c.LagSeconds, c.Backlog.Transactions, c.Backlog.Bytes = ptr(1571.0), ptr(uint64(20_114)), ptr(uint64(41<<20))
 		c.LastError = &admin.LastError{
 			Code: "record_too_large", GTID: "9be2f2a1-5c1d-11ee-8c99-0242ac120002:771203", Transaction: "9be2f2a1-5c1d-11ee-8c99-0242ac120002:771203", Row: 3, At: now.Add(-26 * time.Minute),

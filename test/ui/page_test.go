@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -32,7 +33,7 @@ func TestPageIsAccessible(t *testing.T) {
 			b.accessible(name)
 		}
 	}
-	n.set(func(n *node) { n.well = true })
+	n.set(func(n *node) { n.well, n.wellAt = true, time.Now() })
 	b.until("all is well", `document.querySelector("#verdict").dataset.level === "ok"`)
 	b.size(1440, 900, "light")
 	b.shoot("well-1440-light", true)
@@ -51,7 +52,7 @@ func TestPageIsAccessible(t *testing.T) {
 // refused is told in the dialog, and what was done is told to screen readers.
 func TestActions(t *testing.T) {
 	n := newNode()
-	n.well = true
+	n.well, n.wellAt = true, time.Now()
 	base, _ := serve(t, admin.Config{}, n)
 	b := open(t, base+"/ui/")
 	b.until("the page is whole", ready)
@@ -195,10 +196,12 @@ func TestWords(t *testing.T) {
 		`f.bytes(0)`: "0 B", `f.bytes(1536)`: "1.5 KiB", `f.bytes(41 << 20)`: "41 MiB",
 		`f.rate(0)`: "0", `f.rate(3.14)`: "3.1", `f.rate(12345)`: "12,345", `f.rate(null)`: "–",
 		`f.list(["a", "b", "c"])`: "a, b and c", `f.plural(1, "row")`: "1 row", `f.plural(2000, "row")`: "2,000 rows",
-		`h.quantile([[1, 0], [2, 0], [Infinity, 0]], [[1, 0], [2, 10], [Infinity, 10]], 0.5)`: "1.5",
-		`h.quantile([[1, 5], [Infinity, 5]], [[1, 5], [Infinity, 5]], 0.5)`:                   "null",
-		`new h.Rate().next(1000, 5)`: "null", `(() => { const r = new h.Rate(); r.next(1000, 5); return r.next(3000, 25) })()`: "10",
-		`JSON.stringify([...h.buckets('x_bucket{connector="a\\"b",le="0.5"} 3\nx_bucket{connector="a\\"b",le="+Inf"} 4\ny_bucket{connector="c",le="1"} 9', "x")])`: `[["a\"b",[[0.5,3],[null,4]]]]`,
+		`h.quantile([[1, 0], [2, 0], [Infinity, 0]], [[1, 0], [2, 10], [Infinity, 10]], 0.5)`:                                                        "1.5",
+		`h.quantile([[1, 5], [Infinity, 5]], [[1, 5], [Infinity, 5]], 0.5)`:                                                                          "null",
+		`JSON.stringify((() => { const r = new h.Rates(); r.read(1000, 5); r.read(3000, 25); r.read(4000, 30); return r.points.map(p => p[1]) })())`: "[null,10,5]",
+		// Three that were held up for four seconds, and one that went back to 0.
+		`JSON.stringify((() => { const r = new h.Rates(); r.read(1000, 0); for (const t of [5000, 5001, 5002]) r.read(t, (t - 4000) / 2); r.read(6000, 1); return r.points.map(p => Math.round(p[1])) })())`: "[0,125,0]",
+		`JSON.stringify([...h.buckets('x_bucket{connector="a\\"b",le="0.5"} 3\nx_bucket{connector="a\\"b",le="+Inf"} 4\ny_bucket{connector="c",le="1"} 9', "x")])`:                                           `[["a\"b",[[0.5,3],[null,4]]]]`,
 	} {
 		got := eval[string](b, `Promise.all([import("/ui/format.js"), import("/ui/history.js")]).then(([f, h]) => String(`+script+`))`)
 		if strings.ReplaceAll(got, "\u00a0", " ") != want {
