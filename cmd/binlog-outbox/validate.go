@@ -39,6 +39,8 @@ type Check struct {
 	Detail string `json:"detail,omitempty"`
 	// Fix is what to do; empty when all is well.
 	Fix string `json:"fix,omitempty"`
+	// Runbook is the page that says more, if there is one.
+	Runbook string `json:"runbook,omitempty"`
 }
 
 // validation is the answer of validate as JSON.
@@ -141,19 +143,28 @@ func (a validation) text() string {
 		if len(c.Checks) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n%s\n", c.Name)
-		for _, check := range c.Checks {
-			fmt.Fprintf(&b, "  %-7s  %s", check.Status, check.Name)
-			if check.Detail != "" {
-				b.WriteString(": " + check.Detail)
-			}
-			if check.Fix != "" {
-				b.WriteString("; " + check.Fix)
-			}
-			b.WriteByte('\n')
-		}
+		b.WriteByte('\n')
+		writeChecks(&b, c.Name, c.Checks)
 	}
 	return b.String()
+}
+
+// writeChecks writes a checklist for people under a heading.
+func writeChecks(b *strings.Builder, heading string, checks []Check) {
+	b.WriteString(heading + "\n")
+	for _, check := range checks {
+		fmt.Fprintf(b, "  %-7s  %s", check.Status, check.Name)
+		if check.Detail != "" {
+			b.WriteString(": " + check.Detail)
+		}
+		if check.Fix != "" {
+			b.WriteString("; " + check.Fix)
+		}
+		if check.Runbook != "" {
+			b.WriteString(" (" + check.Runbook + ")")
+		}
+		b.WriteByte('\n')
+	}
 }
 
 // count writes "no connectors", "1 connector (a)" or "2 connectors (a, b)".
