@@ -32,16 +32,16 @@ func Mutants() []Mutant { //nolint:funlen // a table
 	s.queue.fail(err)
 	s.metrics.failed(err)
 	s.dialer.close()
-	s.release(syncer, w)
+	s.release(d, w)
 `, `
 	s.dialer.close()
-	syncer.Close()
+	d.close()
 	if !w.hold.empty() {
 		_ = w.decode(w.mark(header{}))
 	}
 	s.queue.fail(err)
 	s.metrics.failed(err)
-	s.release(syncer, w)
+	s.release(d, w)
 `}},
 		},
 		{
@@ -238,7 +238,7 @@ var parked, lasts sync.Map
 			Level: many, Package: fast, Test: "^TestSchedules$/^late$",
 			Edits: []Edit{
 				{sink, `
-	if err := s.sendAll(ctx, b.Records); err != nil {
+	if err := s.sendAll(ctx, b.Records, b.Places); err != nil {
 		return err
 	}
 	return s.sendPosition(ctx, key, value)
@@ -246,7 +246,7 @@ var parked, lasts sync.Map
 	if err := s.sendPosition(ctx, key, value); err != nil {
 		return err
 	}
-	return s.sendAll(ctx, b.Records)
+	return s.sendAll(ctx, b.Records, b.Places)
 `},
 				{sink, `
 	s.tainted = s.retries.Load() > 0
