@@ -2,10 +2,12 @@ package chaos
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -342,10 +344,23 @@ func (r *run) gather(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	broken = append(broken, history.Validate(h, history.ExactlyOnce), judge.Validate(e))
+	verdict := errors.Join(history.Validate(h, history.ExactlyOnce), judge.Validate(e))
+	if verdict != nil {
+		verdict = errors.Join(verdict, keep(filepath.Join(r.options.Dir, "topics.json"), e))
+	}
 	r.report.fill(r.done, e, h.Counts())
-	r.report.Broken = errors.Join(broken...)
+	r.report.Broken = errors.Join(append(broken, verdict)...)
 	return nil
+}
+
+// keep writes what was read of the topics, markers included, for whoever looks
+// into a broken promise: the broker's data goes with the stage.
+func keep(path string, e *judge.Evidence) error {
+	raw, err := json.Marshal(map[string]any{"data": e.Data, "positions": e.Positions, "live": e.Live, "ends": e.Ends})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, raw, 0o600)
 }
 
 // panicked looks for what no log may hold.
