@@ -27,7 +27,8 @@ export function follow(seen, contact) {
     s.addEventListener("status", (e) => {
       if (s === stream) take(JSON.parse(e.data));
     });
-    s.onerror = () => {
+    s.onerror = (e) => {
+      if (e instanceof MessageEvent) return; // one of the server's events has that name, too
       if (s === stream) close(); // the browser would try again at a pace of its own
     };
   }

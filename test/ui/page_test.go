@@ -133,6 +133,11 @@ func TestLostContact(t *testing.T) {
 	b := open(t, base+"/ui/")
 	b.until("the page is whole", ready)
 	b.until("events come", `document.querySelector("#contact").dataset.state === "live"`)
+	// The events of name "error" come while a connector is in trouble, and are none of
+	// the stream's.
+	if state := eval[string](b, `new Promise(r => setTimeout(r, 2500)).then(() => document.querySelector("#contact").dataset.state)`); state != "live" {
+		t.Errorf("the contact is %s after some seconds", state)
+	}
 	b.expectErrors(true)
 	end()
 	b.until("it is told", `document.querySelector("#lost:not([hidden])")?.innerText.includes("No contact with cdc-1 for")`)
