@@ -71,9 +71,10 @@ type Connector struct {
 	log       *slog.Logger
 	surveys   surveys
 	trail     *trail.Trail // nil remembers nothing
-	// remembered is the sequence number of the last row that trail knows of, or could.
-	// Only the terms use it.
-	remembered uint64
+	// remembered is the sequence number of the last row that trail knows of, or could;
+	// negative before the first term of a leadership that streams. Only Run and the
+	// terms use it.
+	remembered int64
 
 	restart chan struct{}
 	// alone is the transaction that the next term publishes by itself. Only Run
@@ -115,6 +116,7 @@ func (c *Connector) Restart() { signal(c.restart) }
 // only when all goroutines of the connector have ended.
 func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	defer c.setState(Unassigned, nil)
+	c.remembered = -1 // others may have published meanwhile
 	select { // a restart that was asked for while another node worked is over
 	case <-c.restart:
 	default:

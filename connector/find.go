@@ -176,10 +176,10 @@ func (b *batch) wantPlaces() {
 // told of as published, others have published, or a commit went well whose answer was
 // lost: what is known begins anew.
 func (t *term) resumeTrail(from position.Position) {
-	if t.takeover || from.Seq > t.remembered {
+	if int64(from.Seq) > t.remembered {
 		t.trail.Begin(time.Now())
 	}
-	t.remembered = from.Seq
+	t.remembered = int64(from.Seq)
 }
 
 // remember notes where the records of the first done marks of a batch are, and what

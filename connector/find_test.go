@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strconv"
 	"testing"
@@ -100,6 +101,24 @@ func TestFindKnowsAllEvents(t *testing.T) {
 	}
 }
 
+// What is known begins with the first term that streams, whichever that is.
+func TestFindKnowsSinceWhenAfterFailedTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorld()
+		w.trail = 1000
+		w.away = errors.New("connection refused")
+		c := w.start(t)
+		settle()
+		w.mu.Lock()
+		w.away = nil
+		w.mu.Unlock()
+		settle()
+		if f := c.Find("another"); f.Known == 0 || f.Since.IsZero() {
+			t.Errorf("%d events are known since %v", f.Known, f.Since)
+		}
+	})
+}
+
 // While the sink is busy, what it has and what comes behind it are found as waiting,
 // with the transactions before them counted.
 func TestFindKnowsWhatWaits(t *testing.T) {
@@ -138,6 +157,47 @@ func TestFindKnowsWhatWaits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Looking does not disturb the pipe, nor is what is looked at reused meanwhile; the
+// race detector watches.
+func TestFindBesideTheWork(t *testing.T) {
+	w := quietWorld()
+	w.trail = 1000
+	c := w.connector()
+	p := newPipe(Limits{Rows: 1000, Bytes: 1 << 20}, w)
+	p.ids = newIdentify(w, c.trail)
+	c.stream = &streamState{pipe: p, saver: &saver{}}
+	looked, end := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(looked)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				c.Find(eventOf(w.rows))
+			}
+		}
+	}()
+	for range 50 {
+		for i := range w.binlog {
+			if err := p.add(t.Context(), &w.binlog[i], 0); err != nil {
+				t.Fatal(err)
+			}
+			if len(w.binlog[i].Rows) == 0 {
+				continue
+			}
+			b, _, err := p.take(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.wantPlaces()
+			p.put(b)
+		}
+	}
+	close(end)
+	<-looked
 }
 
 // Without a memory nothing is known, and that is said.

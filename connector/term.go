@@ -311,7 +311,7 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 			p.Advance(m)
 		}
 		p.Seq += b.counted(durable)
-		t.remembered = p.Seq
+		t.remembered = int64(p.Seq)
 		p.InKafka = t.sinks.KeepsPosition()
 		if err == nil && b.partial != nil {
 			p.Partial = b.partial
