@@ -346,11 +346,24 @@ func (r *run) gather(ctx context.Context) error {
 	}
 	verdict := errors.Join(history.Validate(h, history.ExactlyOnce), judge.Validate(e))
 	if verdict != nil {
-		verdict = errors.Join(verdict, keep(filepath.Join(r.options.Dir, "topics.json"), e))
+		verdict = errors.Join(verdict, keep(filepath.Join(r.options.Dir, "topics.json"), e), r.keepLogs())
 	}
 	r.report.fill(r.done, e, h.Counts())
 	r.report.Broken = errors.Join(append(broken, verdict)...)
 	return nil
+}
+
+// keepLogs copies the brokers' logs, which go with the stage too.
+func (r *run) keepLogs() error {
+	var errs []error
+	for _, k := range r.kafka.Brokers {
+		raw, err := os.ReadFile(k.LogPath())
+		if err == nil {
+			err = os.WriteFile(filepath.Join(r.options.Dir, fmt.Sprintf("broker-%d.log", k.NodeID())), raw, 0o600)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // keep writes what was read of the topics, markers included, for whoever looks
