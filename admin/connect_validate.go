@@ -88,11 +88,7 @@ func (a *ConnectAPI) pluginKeys(r *http.Request) (httpAnswer, error) {
 }
 
 func (a *ConnectAPI) validate(r *http.Request) (httpAnswer, error) {
-	var body map[string]any
-	if err := readConnectBody(r, &body); err != nil {
-		return httpAnswer{}, err
-	}
-	config, err := connectConfig(body)
+	config, _, err := readConnectConfig(r)
 	if err != nil {
 		return httpAnswer{}, err
 	}

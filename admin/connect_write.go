@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -47,11 +48,7 @@ func (a *ConnectAPI) create(r *http.Request) (httpAnswer, error) {
 }
 
 func (a *ConnectAPI) putConfig(r *http.Request) (httpAnswer, error) {
-	var body map[string]any
-	if err := readConnectBody(r, &body); err != nil {
-		return httpAnswer{}, err
-	}
-	config, err := connectConfig(body)
+	config, _, err := readConnectConfig(r)
 	if err != nil {
 		return httpAnswer{}, err
 	}
@@ -73,11 +70,7 @@ func (a *ConnectAPI) replace(r *http.Request, config map[string]string) (httpAns
 }
 
 func (a *ConnectAPI) patchConfig(r *http.Request) (httpAnswer, error) {
-	var body map[string]any
-	if err := readConnectBody(r, &body); err != nil {
-		return httpAnswer{}, err
-	}
-	patch, err := connectConfig(body)
+	patch, given, err := readConnectConfig(r)
 	if err != nil {
 		return httpAnswer{}, err
 	}
@@ -88,11 +81,9 @@ func (a *ConnectAPI) patchConfig(r *http.Request) (httpAnswer, error) {
 		return httpAnswer{}, err
 	}
 	config := map[string]string{}
-	for key, value := range c.Config {
-		config[key] = value
-	}
-	for key := range body {
-		if value, given := patch[key]; given {
+	maps.Copy(config, c.Config)
+	for key := range given {
+		if value, ok := patch[key]; ok {
 			config[key] = value
 		} else {
 			delete(config, key)
@@ -258,6 +249,16 @@ func readConnectBody(r *http.Request, into any) error {
 		return refused(http.StatusBadRequest, "there is more than one JSON value in the body")
 	}
 	return nil
+}
+
+// readConnectConfig decodes a body that is a configuration. given is the same with its
+// nulls and with values of their own types.
+func readConnectConfig(r *http.Request) (config map[string]string, given map[string]any, err error) {
+	if err := readConnectBody(r, &given); err != nil {
+		return nil, nil, err
+	}
+	config, err = connectConfig(given)
+	return config, given, err
 }
 
 // connectConfig makes texts of the values, as Connect does with numbers and

@@ -213,23 +213,22 @@ func (w *walker) rotate(h header, body []byte) error {
 		}
 		return nil // the server says where the dump begins, at 4
 	}
-	if ask := w.jumped; ask != nil {
-		w.jumped = nil
-		if order, err := position.CompareFiles(w.file, file); err == nil && order < 0 {
-			if err := ask(file); err != nil {
-				return err
-			}
+	order, err := position.CompareFiles(w.file, file)
+	later := err == nil && order < 0
+	ask := w.jumped
+	w.jumped = nil
+	if ask != nil && later {
+		if err := ask(file); err != nil {
+			return err
 		}
 	}
 	if h.artificial() && file == w.file && pos == w.pos&(1<<32-1) {
 		return nil
 	}
-	order, err := position.CompareFiles(w.file, file)
-	turned := w.turns && err == nil && order < 0
 	w.file, w.pos = file, max(pos, 4)
 	w.stats.sent.Store(&place{w.file, w.pos})
 	w.log.Info("reading binlog", slog.String("file", file), slog.Uint64("position", w.pos))
-	if !turned {
+	if !w.turns || !later {
 		return nil
 	}
 	return w.emit(Transaction{Mark: position.Mark{File: w.file, Pos: w.pos}, Final: true})

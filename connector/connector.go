@@ -117,7 +117,8 @@ func (c *Connector) Restart() { signal(c.restart) }
 func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	defer c.setState(Unassigned, nil)
 	c.remembered = -1 // others may have published meanwhile
-	select {          // a restart that was asked for while another node worked is over
+	// A restart that was asked for while another node worked is over.
+	select {
 	case <-c.restart:
 	default:
 	}

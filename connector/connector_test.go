@@ -428,6 +428,22 @@ func TestShortLivesMakeProgress(t *testing.T) {
 	})
 }
 
+// drain takes batches without an idle tick until p is closed.
+func drain(t *testing.T, p *pipe, look func(*batch)) {
+	t.Helper()
+	for {
+		b, ended, err := p.take(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended {
+			return
+		}
+		look(b)
+		p.put(b)
+	}
+}
+
 // Transactions without rows that can't be joined to one mark don't pile up until
 // the idle commit: so many of them are committed by themselves.
 func TestMarksAreBounded(t *testing.T) {
@@ -447,20 +463,12 @@ func TestMarksAreBounded(t *testing.T) {
 			p.close(nil)
 		}()
 		total := 0
-		for {
-			b, ended, err := p.take(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ended {
-				break
-			}
+		drain(t, p, func(b *batch) {
 			total += len(b.Marks)
 			if len(b.Marks) > maxMarks {
 				t.Errorf("a batch of %d marks", len(b.Marks))
 			}
-			p.put(b)
-		}
+		})
 		<-done
 		if total != 2*maxMarks+5 {
 			t.Errorf("%d marks came out of %d", total, 2*maxMarks+5)
@@ -496,17 +504,7 @@ func TestSkippedRowsAreBounded(t *testing.T) {
 			p.close(nil)
 		}()
 		skipped := 0
-		for {
-			b, ended, err := p.take(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ended {
-				break
-			}
-			skipped += len(b.asides)
-			p.put(b)
-		}
+		drain(t, p, func(b *batch) { skipped += len(b.asides) })
 		<-done
 		if skipped != 20 {
 			t.Errorf("%d of 20 rows were skipped", skipped)

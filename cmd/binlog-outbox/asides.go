@@ -30,6 +30,10 @@ const maxAsideMessage = 1000
 // SetAsides returns the decisions about single rows of one connector.
 func (p *positions) SetAsides() ([]connector.SetAside, error) {
 	state, _ := p.node.Connector(p.name)
+	return setAsides(state)
+}
+
+func setAsides(state ha.State) ([]connector.SetAside, error) {
 	var out []connector.SetAside
 	for _, d := range state.Decisions {
 		if d.Kind != ha.KindSetAside {
@@ -87,15 +91,12 @@ func (c *control) SetAsides(name string) (admin.SetAsides, error) {
 	}
 	out := admin.SetAsides{Connector: name, Decisions: []admin.AsideDecision{}, SetAside: shownAsides(r.worker.Status())}
 	state, _ := c.d.node.Connector(name)
-	for _, d := range state.Decisions {
-		if d.Kind != ha.KindSetAside {
-			continue
-		}
-		one, err := readSetAside(d)
-		if err != nil {
-			return out, err
-		}
-		out.Decisions = append(out.Decisions, shownAside(one, state.Position))
+	decided, err := setAsides(state)
+	if err != nil {
+		return out, err
+	}
+	for _, d := range decided {
+		out.Decisions = append(out.Decisions, shownAside(d, state.Position))
 	}
 	return out, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -154,23 +153,7 @@ func checkEventContract(t *testing.T, url string) {
 	for _, one := range []struct{ method, path, body string }{
 		{"GET", "/v1/events/7", ""}, {"POST", "/v1/events/7/search", why}, {"GET", "/v1/events/7", ""}, {"DELETE", "/v1/events/7/search", why}, {"DELETE", "/v1/events/8/search", why},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), one.method, url+one.path, strings.NewReader(one.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := contract.Check(req, one.body, resp.StatusCode, resp.Header, answer); err != nil {
-			t.Errorf("%s %s: %v", one.method, one.path, err)
-		}
+		askByContract(t, contract, one.method, url+one.path, one.body)
 	}
 }
 

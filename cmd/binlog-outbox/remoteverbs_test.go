@@ -163,22 +163,8 @@ func TestAnswersOfANode(t *testing.T) {
 		{"GET /v1/loggers", "", 200},
 	} {
 		method, path, _ := strings.Cut(one.route, " ")
-		req, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(one.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != one.want {
-			t.Fatalf("%s: %d %v %s", one.route, resp.StatusCode, err, answer)
-		}
-		if err := contract.Check(req, one.body, resp.StatusCode, resp.Header, answer); err != nil {
-			t.Errorf("%s: %v", one.route, err)
+		if status, answer := askByContract(t, contract, method, url+path, one.body); status != one.want {
+			t.Fatalf("%s: %d %s", one.route, status, answer)
 		}
 	}
 }
@@ -227,4 +213,26 @@ func TestServerOfTheConfiguration(t *testing.T) {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}
 	}
+}
+
+// askByContract sends a request and holds the answer to the contract.
+func askByContract(t *testing.T, contract *admintest.Contract, method, url, body string) (status int, answer []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if answer, err = io.ReadAll(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	if err := contract.Check(req, body, resp.StatusCode, resp.Header, answer); err != nil {
+		t.Errorf("%s %s: %v", method, url, err)
+	}
+	return resp.StatusCode, answer
 }

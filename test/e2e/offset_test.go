@@ -39,15 +39,8 @@ func (s *stage) stopped(first, then int) (at time.Time) {
 	at = time.Now()
 	time.Sleep(1100 * time.Millisecond)
 	s.more(then)
-	ledger, err := s.shop.Settle(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	written, err := history.New(partitions, s.shop.Journal(), ledger, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.tail.Wait(s.t.Context(), written.Counts().Rows, silence); err != nil {
+	_, rows := s.written()
+	if err := s.tail.Wait(s.t.Context(), rows, silence); err != nil {
 		s.t.Fatal(err)
 	}
 	s.call("PUT", "/v1/connectors/"+s.connector()+"/stop", `{"reason":"test"}`, 202)

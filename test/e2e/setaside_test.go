@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -177,27 +174,9 @@ func TestOperatorPassesOneRow(t *testing.T) {
 // decide posts a decision about a row.
 func (s *stage) decide(body map[string]any) {
 	s.t.Helper()
-	address, err := s.proc.Admin(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	data, err := json.Marshal(body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	name := strings.TrimPrefix(s.topic, "outbox.event.")
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+address+"/v1/connectors/"+name+"/set-aside", bytes.NewReader(data))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusCreated {
-		s.t.Fatalf("%s: %s, %v", resp.Status, answer, err)
-	}
+	s.call("POST", "/v1/connectors/"+s.connector()+"/set-aside", string(data), 201)
 }

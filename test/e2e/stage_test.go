@@ -266,20 +266,28 @@ func lastLines(path string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// finish waits until all is read, stops the connector, reads the topic once more
-// from its start, and checks the promises.
-func (s *stage) finish(validators []history.Validator) *history.History {
+// written is what the server has of the shop's transactions, and how many outbox
+// rows that are.
+func (s *stage) written() (ledger []history.LedgerRow, rows int) {
 	s.t.Helper()
 	ledger, err := s.shop.Settle(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	written, err := history.New(partitions, s.shop.Journal(), ledger, nil)
+	h, err := history.New(partitions, s.shop.Journal(), ledger, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return ledger, h.Counts().Rows
+}
+
+// finish waits until all is read, stops the connector, reads the topic once more
+// from its start, and checks the promises.
+func (s *stage) finish(validators []history.Validator) *history.History {
+	s.t.Helper()
+	ledger, rows := s.written()
 	from := time.Now()
-	if err := s.tail.Wait(s.t.Context(), written.Counts().Rows, silence); err != nil {
+	if err := s.tail.Wait(s.t.Context(), rows, silence); err != nil {
 		s.t.Errorf("waiting for the rows: %v", err)
 		s.status()
 	}
