@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -165,35 +164,4 @@ func outbox() *Table {
 		t.Columns = append(t.Columns, Column{Name: n})
 	}
 	return t
-}
-
-func TestResolveRoles(t *testing.T) {
-	got, err := outbox().Resolve(Roles{ID: "id", Key: "aggregate_id", Type: "type", Payload: "payload",
-		Timestamp: "created_at", Route: "aggregatetype", Additional: []string{"type", "created_at", "type"}})
-	want := Places{ID: 0, Key: 2, Type: 3, Payload: 4, Timestamp: 5, SchemaVersion: -1, Route: 1, Additional: []int{3, 5, 3}}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v %v, want %+v", got, err, want)
-	}
-}
-
-func TestResolveNamesAllMissingColumns(t *testing.T) {
-	_, err := outbox().Resolve(Roles{ID: "ID", Key: "aggregateid", Payload: "payload", Timestamp: "createdat",
-		SchemaVersion: "version", Additional: []string{"typ", "tenant"}})
-	var missing *MissingColumnsError
-	if !errors.As(err, &missing) {
-		t.Fatalf("got %v", err)
-	}
-	want := []MissingColumn{
-		{"id", "ID", "id"}, {"key", "aggregateid", "aggregate_id"}, {"timestamp", "createdat", "created_at"},
-		{"schema version", "version", ""}, {"additional", "typ", "type"}, {"additional", "tenant", ""},
-	}
-	if !slices.Equal(missing.Missing, want) {
-		t.Errorf("got %v, want %v", missing.Missing, want)
-	}
-	const text = `table shop.outbox lacks "ID" (id), did you mean "id"?; "aggregateid" (key), did you mean "aggregate_id"?;` +
-		` "createdat" (timestamp), did you mean "created_at"?; "version" (schema version); "typ" (additional), did you mean "type"?;` +
-		` "tenant" (additional); it has the columns id, aggregatetype, aggregate_id, type, payload, created_at`
-	if err.Error() != text {
-		t.Errorf("got %s\nwant %s", err, text)
-	}
 }

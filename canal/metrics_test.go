@@ -1,8 +1,6 @@
 package canal_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,84 +8,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
-	"github.com/binlog-outbox/binlog-outbox/position"
-	"github.com/binlog-outbox/binlog-outbox/schema"
 )
-
-// stream is what users of canal see of a stream: the scripted one must be one, too.
-type stream interface {
-	Next(ctx context.Context) ([]canal.Transaction, error)
-	Close() error
-	Status() canal.Status
-}
-
-var (
-	_ stream = (*canal.Stream)(nil)
-	_ stream = (*canaltest.Stream)(nil)
-)
-
-func TestScriptedSource(t *testing.T) {
-	s := canaltest.NewSource()
-	table := s.Table(schema.Name{Database: "d", Table: "outbox"}, "payload")
-	commit := func(ids ...int) position.GTID {
-		var rows []schema.Row
-		for _, id := range ids {
-			rows = append(rows, s.Row(table, int64(id), "p"))
-		}
-		return s.Commit(rows...)
-	}
-	next := func(st *canaltest.Stream) string {
-		t.Helper()
-		got, err := st.Next(t.Context())
-		if err != nil {
-			return err.Error()
-		}
-		return idsOf(got)
-	}
-	want := func(got, want string) {
-		t.Helper()
-		if got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-	commit(1)
-	commit()
-	st, err := s.Open(t.Context(), s.Start())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want(next(st), "1[1] 2[]")
-	lost := &canal.Error{Kind: canal.Disconnected}
-	s.CutAt(commit(3), lost)
-	want(next(st), "disconnected")
-	want(next(st), "disconnected")
-	mid := s.Start()
-	mid.Set.AddRange(position.GTID{SID: s.SID, Seq: 2}, 1)
-	s.PartRows = 2
-	if st, err = s.Open(t.Context(), mid); err != nil {
-		t.Fatal(err)
-	}
-	commit(4, 5, 6)
-	want(next(st), "3[3] 4[4 5]+ 4[6]")
-	s.Cut(lost)
-	want(next(st), "disconnected")
-	if st, err = s.Open(t.Context(), s.Now()); err != nil {
-		t.Fatal(err)
-	}
-	go commit(7)
-	want(next(st), "5[7]")
-	_ = st.Close()
-	want(next(st), canal.ErrClosed.Error())
-	ahead := s.Now()
-	ahead.Set.Add(position.GTID{SID: s.SID, Seq: 99})
-	s.FailOpen(lost)
-	for _, kind := range []canal.Kind{canal.Disconnected, canal.Behind} {
-		var e *canal.Error
-		if _, err := s.Open(t.Context(), ahead); !errors.As(err, &e) || e.Kind != kind {
-			t.Errorf("open: %v, want %s", err, kind)
-		}
-	}
-}
 
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
