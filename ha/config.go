@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
 
@@ -286,7 +287,7 @@ func loopback(host string) bool {
 }
 
 // raftConfig is c in raft's terms.
-func (c *Config) raftConfig(id raft.ServerID, log *hclogger, notify chan<- bool) *raft.Config {
+func (c *Config) raftConfig(id raft.ServerID, log hclog.Logger, notify chan<- bool) *raft.Config {
 	rc := raft.DefaultConfig()
 	rc.LocalID = id
 	rc.HeartbeatTimeout = c.HeartbeatTimeout

@@ -294,7 +294,7 @@ func TestCrashDuringFirstStart(t *testing.T) {
 			must(t, s.Close())
 		}},
 		{"a term but no entry", func(t *testing.T, dir string) {
-			d, err := openDataDir(dir, "n1", &hclogger{log: quiet()}, func(error) {})
+			d, err := openDataDir(dir, "n1", newRaftLogger(quiet(), false), func(error) {})
 			must(t, err)
 			must(t, d.log.SetUint64([]byte(keyCurrentTerm), 1))
 			must(t, d.close())

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -71,9 +72,9 @@ func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, 
 	if cfg.TLS != nil {
 		n.members.role = cfg.TLS.Role
 	}
-	shim := &hclogger{log: n.log, name: "raft", quiet: cfg.alone()}
+	raftLog := newRaftLogger(n.log, cfg.alone())
 	n.fsm = newFSM(n.fail)
-	if n.dir, err = openDataDir(cfg.DataDir, cfg.NodeID, shim, n.fail); err != nil {
+	if n.dir, err = openDataDir(cfg.DataDir, cfg.NodeID, raftLog, n.fail); err != nil {
 		return nil, fmt.Errorf("opening data directory: %w", err)
 	}
 	defer func() {
@@ -83,10 +84,10 @@ func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, 
 	}()
 	n.fsm.setOrigin(n.dir.id.Cluster)
 	n.members.self = n.self()
-	if n.trans, err = n.transport(shim); err != nil {
+	if n.trans, err = n.transport(raftLog); err != nil {
 		return nil, err
 	}
-	if err := n.startRaft(n.trans, shim); err != nil {
+	if err := n.startRaft(n.trans, raftLog); err != nil {
 		return nil, errors.Join(err, closeTransport(n.trans))
 	}
 	n.members.raft.Store(n.raft)
@@ -104,11 +105,11 @@ func closeTransport(t raft.Transport) error {
 	return nil
 }
 
-func (n *Node) startRaft(trans raft.Transport, shim *hclogger) (err error) {
+func (n *Node) startRaft(trans raft.Transport, raftLog hclog.Logger) (err error) {
 	// Raft panics on states that the checks of the directory should have found.
 	defer catch(filepath.Join(n.cfg.DataDir, logFile), &err)
 	id := n.dir.id.raftID()
-	conf := n.cfg.raftConfig(id, shim, n.notify)
+	conf := n.cfg.raftConfig(id, raftLog, n.notify)
 	if n.dir.fresh {
 		if err := n.dir.log.undoHalfBootstrap(); err != nil {
 			return err

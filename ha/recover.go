@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -70,8 +71,8 @@ func Recover(ctx context.Context, r Recovery) (_ *Recovered, err error) {
 		r.NodeID = id.Name
 	}
 	failed := func(error) {} // each access returns its error, too
-	shim := &hclogger{log: r.Logger, name: "raft", quiet: true}
-	dir, err := openDataDir(r.DataDir, r.NodeID, shim, failed)
+	raftLog := newRaftLogger(r.Logger, true)
+	dir, err := openDataDir(r.DataDir, r.NodeID, raftLog, failed)
 	if err != nil {
 		return nil, fmt.Errorf("opening data directory: %w", err)
 	}
@@ -106,7 +107,7 @@ func Recover(ctx context.Context, r Recovery) (_ *Recovered, err error) {
 	if r.DryRun {
 		return out, nil
 	}
-	return out, r.write(dir, shim, next, out)
+	return out, r.write(dir, raftLog, next, out)
 }
 
 // survivors picks the voters of the new configuration from the old one: their
@@ -134,7 +135,7 @@ func (r *Recovery) survivors(self raft.ServerID, had raft.Configuration) (next r
 }
 
 // write makes the new state: a snapshot with the new configuration, without a log.
-func (r *Recovery) write(dir *dataDir, shim *hclogger, next raft.Configuration, out *Recovered) error {
+func (r *Recovery) write(dir *dataDir, raftLog hclog.Logger, next raft.Configuration, out *Recovered) error {
 	conf := DefaultConfig()
 	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaseTimeout = time.Second, time.Second, time.Second // unused, but checked
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(r.NodeID))
@@ -143,7 +144,7 @@ func (r *Recovery) write(dir *dataDir, shim *hclogger, next raft.Configuration, 
 		Index: out.LastIndex, At: time.Now().UTC().Truncate(time.Microsecond), By: r.By, Action: "recover", Reason: r.Reason,
 		Detail: fmt.Sprintf("on %s at term %d, index %d: from %s to %s", r.NodeID, out.LastTerm, out.LastIndex, strings.Join(out.Before, ", "), strings.Join(out.After, ", ")),
 	}}
-	err := raft.RecoverCluster(conf.raftConfig(dir.id.raftID(), shim, nil), machine, dir.log, dir.log, dir.snaps, trans, next)
+	err := raft.RecoverCluster(conf.raftConfig(dir.id.raftID(), raftLog, nil), machine, dir.log, dir.log, dir.snaps, trans, next)
 	if err != nil {
 		return fmt.Errorf("recovering %s: %w", r.DataDir, err)
 	}
@@ -236,8 +237,8 @@ func Restore(ctx context.Context, r Restoration) (_ *Recovered, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	shim := &hclogger{log: r.Logger, name: "raft", quiet: true}
-	dir, err := openDataDir(r.DataDir, r.NodeID, shim, func(error) {})
+	raftLog := newRaftLogger(r.Logger, true)
+	dir, err := openDataDir(r.DataDir, r.NodeID, raftLog, func(error) {})
 	if err != nil {
 		return nil, fmt.Errorf("opening data directory: %w", err)
 	}

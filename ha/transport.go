@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
 
@@ -31,7 +32,7 @@ const (
 
 // transport makes raft's transport: in memory for a node that is alone, else
 // over the mux.
-func (n *Node) transport(shim *hclogger) (raft.Transport, error) {
+func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
 	if n.cfg.alone() {
 		_, t := raft.NewInmemTransport(raft.ServerAddress(n.cfg.NodeID))
 		return t, nil
@@ -55,7 +56,7 @@ func (n *Node) transport(shim *hclogger) (raft.Transport, error) {
 		ServerAddressProvider:   n.members,
 		MaxPool:                 3,
 		Timeout:                 n.cfg.networkTimeout(),
-		Logger:                  shim,
+		Logger:                  raftLog,
 		MsgpackUseNewTimeFormat: true,
 	}), nil
 }
