@@ -305,7 +305,7 @@ func topicSettings(client sarama.Client, topic string, names ...string) (map[str
 	settings := make(map[string]string, len(names))
 	for _, a := range answers {
 		if a.ErrorCode != 0 {
-			return nil, &sarama.DescribeConfigError{Err: sarama.KError(a.ErrorCode), ErrMsg: a.ErrorMsg}
+			return nil, &sarama.DescribeConfigError{Err: a.ErrorCode, ErrMsg: a.ErrorMsg}
 		}
 		for _, e := range a.Configs {
 			settings[e.Name] = e.Value

@@ -157,11 +157,3 @@ func FuzzParseColumnType(f *testing.F) {
 		}
 	})
 }
-
-func outbox() *Table {
-	t := &Table{Name: Name{"shop", "outbox"}}
-	for _, n := range []string{"id", "aggregatetype", "aggregate_id", "type", "payload", "created_at"} {
-		t.Columns = append(t.Columns, Column{Name: n})
-	}
-	return t
-}

@@ -123,8 +123,12 @@ func (l *lab) copyBinlog(ctx context.Context, s *span) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if size, err := s.fileSize(ctx); err != nil || copied.Size() != size {
-		return 0, fmt.Errorf("mysqlbinlog copied %d bytes of %d (%v)", copied.Size(), size, err)
+	size, err := s.fileSize(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if copied.Size() != size {
+		return 0, fmt.Errorf("mysqlbinlog copied %d bytes of %d", copied.Size(), size)
 	}
 	return took, nil
 }
