@@ -2,6 +2,8 @@ package position
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,13 +15,21 @@ import (
 // a gap is a transaction that is still to come and is never closed by a maximum.
 // A MariaDB set is a position, one GTID per domain, as the server defines it.
 //
-// The parsing, printing and wire form are go-mysql's; its types stay inside.
-// A Set is not safe for concurrent use.
+// Copies share what has not changed since: to clone a set of hundreds of servers, of
+// which one or two write, costs no more than to clone theirs.
+//
+// The parsing and printing are go-mysql's; its types stay inside. A Set may be read
+// and cloned by several goroutines, and changed by one that is then alone with it.
 type Set struct {
 	flavor Flavor
-	mysql  mysql.MysqlGTIDSet
-	maria  map[uint32]GTID
+	// shared is never changed, and may be that of other sets. own has the servers
+	// that were changed since, and takes their place in shared.
+	shared, own mysql.MysqlGTIDSet
+	maria       map[uint32]GTID
 }
+
+// intervals are a server's, by tag.
+type intervals = map[mysql.Tag]mysql.IntervalSlice
 
 // NewSet returns an empty set of the given flavor.
 func NewSet(f Flavor) *Set {
@@ -27,7 +37,7 @@ func NewSet(f Flavor) *Set {
 	if f == MariaDB {
 		s.maria = map[uint32]GTID{}
 	} else {
-		s.flavor, s.mysql = MySQL, mysql.NewMysqlGTIDSet()
+		s.flavor = MySQL
 	}
 	return s
 }
@@ -58,8 +68,56 @@ func ParseSet(f Flavor, text string) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing GTID set %q: %w", text, err)
 	}
-	s.mysql = *parsed.(*mysql.MysqlGTIDSet)
+	s.shared = *parsed.(*mysql.MysqlGTIDSet)
 	return s, nil
+}
+
+// all yields the servers of a MySQL set. What it yields is read only.
+func (s *Set) all() iter.Seq2[uuid.UUID, intervals] {
+	return func(yield func(uuid.UUID, intervals) bool) {
+		for sid, tags := range s.own {
+			if !yield(sid, tags) {
+				return
+			}
+		}
+		for sid, tags := range s.shared {
+			if _, changed := s.own[sid]; !changed && !yield(sid, tags) {
+				return
+			}
+		}
+	}
+}
+
+// of returns a server's intervals, read only.
+func (s *Set) of(sid uuid.UUID) intervals {
+	if tags, ok := s.own[sid]; ok {
+		return tags
+	}
+	return s.shared[sid]
+}
+
+// change returns a server's intervals, which the caller may change.
+func (s *Set) change(sid uuid.UUID) intervals {
+	if tags, ok := s.own[sid]; ok {
+		return tags
+	}
+	if len(s.own) >= 8+len(s.shared)/16 { // else each clone would copy them
+		s.shared, s.own = maps.Collect(s.all()), nil
+	}
+	if s.own == nil {
+		s.own = mysql.NewMysqlGTIDSet()
+	}
+	tags := cloneIntervals(s.shared[sid])
+	s.own[sid] = tags
+	return tags
+}
+
+func cloneIntervals(tags intervals) intervals {
+	c := make(intervals, max(1, len(tags)))
+	for tag, iv := range tags {
+		c[tag] = slices.Clone(iv)
+	}
+	return c
 }
 
 // Flavor returns the flavor that the set was made with.
@@ -67,7 +125,7 @@ func (s *Set) Flavor() Flavor { return s.flavor }
 
 // IsEmpty reports whether the set holds no transaction.
 func (s *Set) IsEmpty() bool {
-	for _, tags := range s.mysql {
+	for _, tags := range s.all() {
 		for _, iv := range tags {
 			if len(iv) > 0 {
 				return false
@@ -77,18 +135,14 @@ func (s *Set) IsEmpty() bool {
 	return len(s.maria) == 0
 }
 
-// Clone returns a copy that shares nothing with s.
+// Clone returns a copy: what is done to one does not show in the other.
 func (s *Set) Clone() *Set {
-	c := NewSet(s.flavor)
-	for sid, tags := range s.mysql {
-		m := make(map[mysql.Tag]mysql.IntervalSlice, len(tags))
-		for tag, iv := range tags {
-			m[tag] = slices.Clone(iv)
+	c := &Set{flavor: s.flavor, shared: s.shared, maria: maps.Clone(s.maria)}
+	if len(s.own) > 0 {
+		c.own = make(mysql.MysqlGTIDSet, len(s.own))
+		for sid, tags := range s.own {
+			c.own[sid] = cloneIntervals(tags)
 		}
-		c.mysql[sid] = m
-	}
-	for d, g := range s.maria {
-		c.maria[d] = g
 	}
 	return c
 }
@@ -107,12 +161,7 @@ func (s *Set) AddRange(g GTID, first uint64) {
 		s.maria[g.Domain] = g
 		return
 	}
-	tags := s.mysql[g.SID]
-	if tags == nil {
-		tags = make(map[mysql.Tag]mysql.IntervalSlice, 1)
-		s.mysql[g.SID] = tags
-	}
-	tag := mysql.NewTag(g.Tag)
+	tags, tag := s.change(g.SID), mysql.NewTag(g.Tag)
 	iv := tags[tag]
 	// The usual case by far: the sequence goes on where its last interval ends.
 	if n := len(iv); n > 0 && iv[n-1].Stop == int64(first) {
@@ -132,7 +181,7 @@ func (s *Set) Has(g GTID) bool {
 		have, ok := s.maria[g.Domain]
 		return ok && have.Seq >= g.Seq
 	}
-	for _, iv := range s.mysql[g.SID][mysql.NewTag(g.Tag)] {
+	for _, iv := range s.of(g.SID)[mysql.NewTag(g.Tag)] {
 		if int64(g.Seq) >= iv.Start && int64(g.Seq) < iv.Stop {
 			return true
 		}
@@ -155,19 +204,15 @@ func (s *Set) Subtract(o *Set) *Set {
 			rest.maria[d] = g
 		}
 	}
-	for sid, tags := range s.mysql {
+	for sid, tags := range s.all() {
+		var theirs intervals
+		if o.flavor == MySQL {
+			theirs = o.of(sid)
+		}
 		for tag, iv := range tags {
-			left := iv
-			if o.flavor == MySQL {
-				left = subtractIntervals(iv, o.mysql[sid][tag])
+			if left := subtractIntervals(iv, theirs[tag]); len(left) > 0 {
+				rest.change(sid)[tag] = left
 			}
-			if len(left) == 0 {
-				continue
-			}
-			if rest.mysql[sid] == nil {
-				rest.mysql[sid] = map[mysql.Tag]mysql.IntervalSlice{}
-			}
-			rest.mysql[sid][tag] = slices.Clone(left)
 		}
 	}
 	return rest
@@ -206,12 +251,10 @@ func (s *Set) AddSet(o *Set) {
 			s.maria[d] = g
 		}
 	}
-	for sid, tags := range o.mysql {
+	for sid, tags := range o.all() {
+		ours := s.change(sid)
 		for tag, iv := range tags {
-			if s.mysql[sid] == nil {
-				s.mysql[sid] = map[mysql.Tag]mysql.IntervalSlice{}
-			}
-			s.mysql[sid][tag] = slices.Concat(s.mysql[sid][tag], iv).Normalize()
+			ours[tag] = slices.Concat(ours[tag], iv).Normalize()
 		}
 	}
 }
@@ -220,13 +263,10 @@ func (s *Set) AddSet(o *Set) {
 // keep is true, as a new set.
 func (s *Set) Of(keep func(source uuid.UUID) bool) *Set {
 	part := NewSet(s.flavor)
-	for sid, tags := range s.mysql {
-		if !keep(sid) {
-			continue
-		}
-		part.mysql[sid] = make(map[mysql.Tag]mysql.IntervalSlice, len(tags))
-		for tag, iv := range tags {
-			part.mysql[sid][tag] = slices.Clone(iv)
+	part.shared = mysql.NewMysqlGTIDSet()
+	for sid, tags := range s.all() {
+		if keep(sid) {
+			part.shared[sid] = cloneIntervals(tags)
 		}
 	}
 	return part
@@ -261,7 +301,7 @@ func (s *Set) Count() uint64 {
 	for _, g := range s.maria {
 		n += g.Seq
 	}
-	for _, tags := range s.mysql {
+	for _, tags := range s.all() {
 		for _, iv := range tags {
 			for _, i := range iv {
 				n += uint64(i.Stop - i.Start)
@@ -284,8 +324,8 @@ func (s *Set) Beyond(o *Set) uint64 {
 
 // Sources returns the server UUIDs of a MySQL set, sorted.
 func (s *Set) Sources() []uuid.UUID {
-	out := make([]uuid.UUID, 0, len(s.mysql))
-	for sid := range s.mysql {
+	var out []uuid.UUID
+	for sid := range s.all() {
 		out = append(out, sid)
 	}
 	slices.SortFunc(out, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
@@ -295,7 +335,8 @@ func (s *Set) Sources() []uuid.UUID {
 // String returns the server's text of the set, sorted, without line breaks.
 func (s *Set) String() string {
 	if s.flavor == MySQL {
-		return s.mysql.String()
+		all := mysql.MysqlGTIDSet(maps.Collect(s.all()))
+		return all.String()
 	}
 	gs := make([]GTID, 0, len(s.maria))
 	for _, g := range s.maria {
