@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -80,8 +81,8 @@ func (s runeSet) String() string {
 func writeClassRune(b *strings.Builder, r rune) {
 	switch {
 	case strings.ContainsRune(`\[]^-`, r):
-		b.WriteByte('\\')
-		b.WriteRune(r)
+		// Not as \- and the like, which regexp2 does not take for the end of a range.
+		fmt.Fprintf(b, `\u%04x`, r)
 	case !utf8.ValidRune(r):
 		// Half a surrogate pair: no text holds one, the nearest character will do.
 		b.WriteRune(0xe000)

@@ -48,3 +48,29 @@ func TestRouteRegexRefusesWhatItCannotHonour(t *testing.T) {
 		}
 	}
 }
+
+// The ends of a class's ranges are the neighbours of what it shuts out: for these
+// characters they are others that a class writes with care.
+func TestRouteRegexNegatedClasses(t *testing.T) {
+	for _, c := range []struct{ regex, value, want string }{
+		{`([^.]+)\.(.*)`, "sales.Order", "sales.events.Order"},
+		{`([^.]+)\.(.*)`, "a-b.c", "a-b.events.c"},
+		{`([^,]+),(.*)`, "a-b,c", "a-b.events.c"},
+		{`([^\]]+)\](.*)`, `a[b]c`, "a[b.events.c"},
+		{`([^\\]+)\\(.*)`, `a]b\c`, "a]b.events.c"},
+		{`([^\^]+)\^(.*)`, "a]b^c", "a]b.events.c"},
+		{`([^\[]+)\[(.*)`, `a\b[c`, `a\b.events.c`},
+		{`([^_]+)_(.*)`, "a^b_c", "a^b.events.c"},
+		{`([^\-]+)-(.*)`, "a.b-c", "a.b.events.c"},
+		{`([!-\-]+)\.(.*)`, "!-.c", "!-.events.c"},
+	} {
+		tp, err := newTopics(c.regex, "$1.events.$2")
+		if err != nil {
+			t.Errorf("%s: %v", c.regex, err)
+			continue
+		}
+		if got, err := tp.rewrite(c.value); got != c.want || err != nil {
+			t.Errorf("%s on %q: %q, %v; want %q", c.regex, c.value, got, err, c.want)
+		}
+	}
+}
