@@ -3,6 +3,7 @@ package kafkatest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,7 +20,28 @@ type Record = *kgo.Record
 // one under test. It serves kfake and real brokers.
 type Reader struct {
 	Brokers []string
-	Opts    []kgo.Opt // TLS, SASL
+	Opts    []kgo.Opt // TLS, SASL, sizes of fetches
+}
+
+// End says where a partition begins and ends.
+type End struct {
+	Topic       string
+	Partition   int32
+	Start, High int64
+	// Stable is below High while a transaction is open that began there.
+	Stable int64
+}
+
+func (r Reader) client(opts ...kgo.Opt) (*kgo.Client, error) {
+	client, err := kgo.NewClient(slices.Concat([]kgo.Opt{
+		kgo.SeedBrokers(r.Brokers...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(50 * time.Millisecond),
+		kgo.MetadataMinAge(100 * time.Millisecond), kgo.MetadataMaxAge(2 * time.Second), kgo.UnknownTopicRetries(-1),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+	}, opts, r.Opts)...)
+	if err != nil {
+		return nil, fmt.Errorf("making a reader: %w", err)
+	}
+	return client, nil
 }
 
 // Read returns all records of a topic up to its end (the high watermark) at the
@@ -33,78 +55,187 @@ func (r Reader) Read(ctx context.Context, topic string, committed bool) ([]Recor
 	if committed {
 		level = kgo.ReadCommitted()
 	}
-	cl, err := kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(r.Brokers...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(), kgo.FetchMaxWait(20 * time.Millisecond),
-	}, r.Opts...)...)
-	if err != nil {
-		return nil, fmt.Errorf("making the reader: %w", err)
-	}
-	defer cl.Close()
-	ends, err := endOffsets(ctx, cl, topic)
+	ends, err := r.Ends(ctx, Only(topic))
 	if err != nil {
 		return nil, err
 	}
-	var recs []Record
-	for len(ends) > 0 {
-		fetches := cl.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("reading topic %s, %d partitions left: %w", topic, len(ends), err)
-		}
-		fetches.EachRecord(func(rec *kgo.Record) {
-			end, open := ends[rec.Partition]
-			if open && rec.Offset < end && !rec.Attrs.IsControl() {
-				recs = append(recs, rec)
-			}
-			if rec.Offset >= end-1 {
-				delete(ends, rec.Partition)
-			}
-		})
+	if len(ends) == 0 {
+		return nil, fmt.Errorf("topic %s is not there", topic)
 	}
+	for i := range ends {
+		ends[i].Stable = ends[i].High
+	}
+	var recs []Record
+	err = r.each(ctx, level, ends, func(rec Record) error {
+		if !rec.Attrs.IsControl() {
+			recs = append(recs, rec)
+		}
+		return nil
+	})
 	slices.SortFunc(recs, func(a, b Record) int {
 		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
 	})
-	return recs, nil
+	return recs, err
 }
 
-// endOffsets returns the ends of the partitions that hold anything.
-func endOffsets(ctx context.Context, cl *kgo.Client, topic string) (map[int32]int64, error) {
-	meta := kmsg.NewPtrMetadataRequest()
-	meta.Topics = []kmsg.MetadataRequestTopic{{Topic: kmsg.StringPtr(topic)}}
-	m, err := meta.RequestWith(ctx, cl)
+// Each hands on all records from the start of each partition to its last stable
+// offset in ends, as a read_committed consumer gets them, markers of transactions
+// included. They are in the order of a partition's offsets. It ends at the first error.
+func (r Reader) Each(ctx context.Context, ends []End, each func(Record) error) error {
+	return r.each(ctx, kgo.ReadCommitted(), ends, each)
+}
+
+func (r Reader) each(ctx context.Context, level kgo.IsolationLevel, ends []End, each func(Record) error) error {
+	client, err := r.client(kgo.FetchIsolationLevel(level), kgo.KeepControlRecords())
 	if err != nil {
-		return nil, fmt.Errorf("looking up topic %s: %w", topic, err)
+		return err
 	}
-	if err := kerr.ErrorForCode(m.Topics[0].ErrorCode); err != nil {
-		return nil, fmt.Errorf("looking up topic %s: %w", topic, err)
+	defer client.Close()
+	type partition struct {
+		topic  string
+		number int32
 	}
-	ends := map[int32]int64{}
-	for _, at := range []int64{-1, -2} { // the end, then the beginning
-		req := kmsg.NewPtrListOffsetsRequest()
-		req.ReplicaID = -1
-		t := kmsg.NewListOffsetsRequestTopic()
-		t.Topic = topic
-		for _, p := range m.Topics[0].Partitions {
-			q := kmsg.NewListOffsetsRequestTopicPartition()
-			q.Partition, q.Timestamp = p.Partition, at
-			t.Partitions = append(t.Partitions, q)
+	from, left := map[string]map[int32]kgo.Offset{}, map[partition]int64{}
+	for _, e := range ends {
+		if e.Stable <= e.Start {
+			continue
 		}
-		req.Topics = append(req.Topics, t)
-		for _, shard := range cl.RequestSharded(ctx, req) {
-			if shard.Err != nil {
-				return nil, fmt.Errorf("listing offsets of %s: %w", topic, shard.Err)
+		if from[e.Topic] == nil {
+			from[e.Topic] = map[int32]kgo.Offset{}
+		}
+		from[e.Topic][e.Partition], left[partition{e.Topic, e.Partition}] = kgo.NewOffset().At(e.Start), e.Stable
+	}
+	client.AddConsumePartitions(from)
+	for len(left) > 0 {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return fmt.Errorf("reading %v: %w", left, err)
+		}
+		for _, rec := range fetches.Records() {
+			p := partition{rec.Topic, rec.Partition}
+			end, ok := left[p]
+			if !ok || rec.Offset >= end {
+				delete(left, p)
+				continue
 			}
-			for _, p := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions {
+			if err := each(rec); err != nil {
+				return err
+			}
+			if rec.Offset == end-1 {
+				delete(left, p)
+			}
+		}
+	}
+	return nil
+}
+
+// Only is true for one topic.
+func Only(topic string) func(string) bool {
+	return func(t string) bool { return t == topic }
+}
+
+// Ends returns the ends of all partitions of the topics for which want is true, in
+// the order of topic and partition.
+func (r Reader) Ends(ctx context.Context, want func(topic string) bool) ([]End, error) {
+	client, err := r.client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	meta, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the topics: %w", err)
+	}
+	var ends []End
+	for _, t := range meta.Topics {
+		if t.Topic == nil || !want(*t.Topic) {
+			continue
+		}
+		for _, p := range t.Partitions {
+			ends = append(ends, End{Topic: *t.Topic, Partition: p.Partition})
+		}
+	}
+	slices.SortFunc(ends, func(a, b End) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	const latest, earliest = -1, -2
+	const uncommitted, committed = 0, 1
+	err = errors.Join(
+		listOffsets(ctx, client, ends, uncommitted, earliest, func(e *End) *int64 { return &e.Start }),
+		listOffsets(ctx, client, ends, committed, latest, func(e *End) *int64 { return &e.Stable }),
+		listOffsets(ctx, client, ends, uncommitted, latest, func(e *End) *int64 { return &e.High }))
+	return ends, err
+}
+
+func listOffsets(ctx context.Context, client *kgo.Client, ends []End, isolation int8, at int64, into func(*End) *int64) error {
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.IsolationLevel = isolation
+	for _, e := range ends {
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.Timestamp = e.Partition, at
+		if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != e.Topic {
+			t := kmsg.NewListOffsetsRequestTopic()
+			t.Topic = e.Topic
+			req.Topics = append(req.Topics, t)
+		}
+		t := &req.Topics[len(req.Topics)-1]
+		t.Partitions = append(t.Partitions, p)
+	}
+	if len(ends) == 0 {
+		return nil
+	}
+	for _, shard := range client.RequestSharded(ctx, req) {
+		if shard.Err != nil {
+			return fmt.Errorf("asking for offsets: %w", shard.Err)
+		}
+		for _, t := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics {
+			for _, p := range t.Partitions {
 				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-					return nil, fmt.Errorf("listing offsets of %s partition %d: %w", topic, p.Partition, err)
+					return fmt.Errorf("asking for the offsets of %s, partition %d: %w", t.Topic, p.Partition, err)
 				}
-				if at == -1 {
-					ends[p.Partition] = p.Offset
-				} else if ends[p.Partition] == p.Offset {
-					delete(ends, p.Partition)
+				i, ok := slices.BinarySearchFunc(ends, End{Topic: t.Topic, Partition: p.Partition}, func(a, b End) int {
+					return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+				})
+				if ok {
+					*into(&ends[i]) = p.Offset
 				}
 			}
 		}
 	}
-	return ends, nil
+	return nil
+}
+
+// Follower reads topics while they are written.
+type Follower struct {
+	client *kgo.Client
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Follow begins to read topics from their starts as a read_committed consumer; they
+// need not be there yet, and brokers may be away. each gets what a fetch brought and
+// the time when it came, from one goroutine. Stop it.
+func (r Reader) Follow(ctx context.Context, each func(records []Record, at time.Time), topics ...string) (*Follower, error) {
+	client, err := r.client(kgo.ConsumeTopics(topics...), kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	f := &Follower{client: client, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(f.done)
+		for ctx.Err() == nil {
+			if records := client.PollFetches(ctx).Records(); len(records) > 0 {
+				each(records, time.Now())
+			}
+		}
+	}()
+	return f, nil
+}
+
+// Stop ends the reading; after it nothing is handed on.
+func (f *Follower) Stop() {
+	f.cancel()
+	<-f.done
+	f.client.Close()
 }

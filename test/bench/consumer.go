@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 )
 
 // consumer reads one topic as a read_committed consumer from its start, notes when
 // rows arrive, and counts each.
 type consumer struct {
-	client *kgo.Client
-	cancel context.CancelFunc
-	done   chan struct{}
-	each   func(n int, at time.Time) // called for every record; may be nil
+	follower *kafkatest.Follower
+	each     func(n int, at time.Time) // called for every record; may be nil
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced whenever records came
@@ -34,35 +34,27 @@ type note struct {
 
 // consume begins to read rows numbered 1 to rows.
 func consume(ctx context.Context, broker, topic string, rows int, each func(int, time.Time)) (*consumer, error) {
-	client, err := kgo.NewClient(
-		kgo.SeedBrokers(broker), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(500*time.Millisecond), kgo.FetchMinBytes(1),
-		kgo.FetchMaxPartitionBytes(8<<20), kgo.FetchMaxBytes(32<<20),
-	)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	c := &consumer{client: client, cancel: cancel, done: make(chan struct{}), each: each, seen: make([]bool, rows+1), changed: make(chan struct{})}
-	go c.run(ctx)
-	return c, nil
+	c := &consumer{each: each, seen: make([]bool, rows+1), changed: make(chan struct{})}
+	reader := kafkatest.Reader{Brokers: []string{broker}, Opts: []kgo.Opt{
+		kgo.FetchMaxWait(500 * time.Millisecond), kgo.FetchMinBytes(1), kgo.FetchMaxPartitionBytes(8 << 20), kgo.FetchMaxBytes(32 << 20),
+	}}
+	var err error
+	c.follower, err = reader.Follow(ctx, c.add, topic)
+	return c, err
 }
 
-func (c *consumer) run(ctx context.Context) {
-	defer close(c.done)
-	for ctx.Err() == nil {
-		fetches := c.client.PollFetches(ctx)
-		now := time.Now()
-		c.mu.Lock()
-		before := c.distinct
-		fetches.EachRecord(func(r *kgo.Record) { c.count(r.Value, now) })
-		if c.distinct > before {
-			c.notes = append(c.notes, note{c.distinct, now})
-		}
-		close(c.changed)
-		c.changed = make(chan struct{})
-		c.mu.Unlock()
+func (c *consumer) add(records []kafkatest.Record, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.distinct
+	for _, r := range records {
+		c.count(r.Value, now)
 	}
+	if c.distinct > before {
+		c.notes = append(c.notes, note{c.distinct, now})
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 func (c *consumer) count(value []byte, now time.Time) {
@@ -164,8 +156,4 @@ func (c *consumer) check(ctx context.Context) error {
 	return nil
 }
 
-func (c *consumer) stop() {
-	c.cancel()
-	<-c.done
-	c.client.Close()
-}
+func (c *consumer) stop() { c.follower.Stop() }

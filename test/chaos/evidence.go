@@ -3,90 +3,32 @@ package chaos
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/google/uuid"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/test/chaos/judge"
 )
 
 // readTopic reads a topic as a read_committed consumer up to its end, with the
 // markers of transactions.
-func readTopic(ctx context.Context, brokers []string, topic string, partitions int32, take func(*kgo.Record) error) ([]judge.Ends, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.FetchMaxWait(50*time.Millisecond))
+func readTopic(ctx context.Context, brokers []string, topic string, take func(*kgo.Record) error) ([]judge.Ends, error) {
+	reader := kafkatest.Reader{Brokers: brokers}
+	ends, err := reader.Ends(ctx, kafkatest.Only(topic))
 	if err != nil {
 		return nil, err
 	}
-	defer client.Close()
-	ends, err := listEnds(ctx, client, topic, partitions)
-	if err != nil {
-		return nil, fmt.Errorf("asking for the ends of %s: %w", topic, err)
+	out := make([]judge.Ends, len(ends))
+	for i, e := range ends {
+		out[i] = judge.Ends{Topic: e.Topic, Partition: e.Partition, Stable: e.Stable, High: e.High}
 	}
-	from, left := map[int32]kgo.Offset{}, map[int32]int64{}
-	for _, e := range ends {
-		if e.Stable > 0 {
-			from[e.Partition], left[e.Partition] = kgo.NewOffset().At(0), e.Stable
-		}
-	}
-	client.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: from})
-	var failed error
-	for len(left) > 0 && failed == nil {
-		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("reading %s, %d partitions left: %w", topic, len(left), err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if r.Offset+1 >= left[r.Partition] {
-				delete(left, r.Partition)
-			}
-			failed = errors.Join(failed, take(r))
-		})
-	}
-	return ends, failed
-}
-
-func listEnds(ctx context.Context, client *kgo.Client, topic string, partitions int32) ([]judge.Ends, error) {
-	ends := make([]judge.Ends, partitions)
-	for _, isolation := range []int8{0, 1} {
-		req := kmsg.NewPtrListOffsetsRequest()
-		req.IsolationLevel = isolation
-		t := kmsg.NewListOffsetsRequestTopic()
-		t.Topic = topic
-		for p := range partitions {
-			q := kmsg.NewListOffsetsRequestTopicPartition()
-			q.Partition, q.Timestamp = p, -1
-			t.Partitions = append(t.Partitions, q)
-		}
-		req.Topics = append(req.Topics, t)
-		for _, shard := range client.RequestSharded(ctx, req) {
-			if shard.Err != nil {
-				return nil, shard.Err
-			}
-			for _, p := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions {
-				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-					return nil, err
-				}
-				e := &ends[p.Partition]
-				e.Topic, e.Partition = topic, p.Partition
-				if isolation == 0 {
-					e.High = p.Offset
-				} else {
-					e.Stable = p.Offset
-				}
-			}
-		}
-	}
-	return ends, nil
+	return out, reader.Each(ctx, ends, take)
 }
 
 // positionReader reads the records of the position topic in the form that the

@@ -309,7 +309,7 @@ func (r *run) gather(ctx context.Context) error {
 	defer cancel()
 	var seen []history.Seen
 	e.Data = make([][]judge.Entry, partitions)
-	ends, err := readTopic(ctx, r.addrs(), topic, partitions, func(rec *kgo.Record) error {
+	ends, err := readTopic(ctx, r.addrs(), topic, func(rec *kgo.Record) error {
 		x := entry(rec)
 		e.Data[rec.Partition] = append(e.Data[rec.Partition], x)
 		if !x.Control {
@@ -321,7 +321,7 @@ func (r *run) gather(ctx context.Context) error {
 		return err
 	}
 	reader := positionReader{flavor: position.Flavor(r.source().Flavor()), full: map[string]*position.Set{}}
-	positionEnds, err := readTopic(ctx, r.addrs(), positions, 1, func(rec *kgo.Record) (err error) {
+	positionEnds, err := readTopic(ctx, r.addrs(), positions, func(rec *kgo.Record) (err error) {
 		x := entry(rec)
 		if !x.Control {
 			x.Mark, err = reader.mark(rec)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/test/chaos/judge"
 	"github.com/binlog-outbox/binlog-outbox/test/e2e/history"
 )
@@ -14,9 +15,7 @@ import (
 // watch is a read_committed consumer that goes past all proxies and notes what it
 // sees, and when.
 type watch struct {
-	client *kgo.Client
-	cancel context.CancelFunc
-	done   chan struct{}
+	follower *kafkatest.Follower
 
 	mu    sync.Mutex
 	seen  [][]judge.Entry
@@ -27,39 +26,23 @@ type watch struct {
 }
 
 func startWatch(ctx context.Context, brokers []string) (*watch, error) {
-	client, err := kgo.NewClient(
-		kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(50*time.Millisecond), kgo.UnknownTopicRetries(-1),
-		kgo.MetadataMinAge(100*time.Millisecond), kgo.MetadataMaxAge(2*time.Second), kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
-	)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{client: client, cancel: cancel, done: make(chan struct{}), seen: make([][]judge.Entry, partitions)}
-	go w.run(ctx)
-	return w, nil
+	w := &watch{seen: make([][]judge.Entry, partitions)}
+	var err error
+	w.follower, err = kafkatest.Reader{Brokers: brokers}.Follow(ctx, w.add, topic)
+	return w, err
 }
 
-func (w *watch) run(ctx context.Context) {
-	defer close(w.done)
-	for ctx.Err() == nil {
-		fetches := w.client.PollFetches(ctx) // errors are brokers that are away
-		now := time.Now()
-		w.mu.Lock()
-		n := 0
-		fetches.EachRecord(func(r *kgo.Record) {
-			if int(r.Partition) < len(w.seen) {
-				w.seen[r.Partition] = append(w.seen[r.Partition], entry(r))
-				n++
-			}
-		})
-		if n > 0 {
-			w.count, w.last = w.count+n, now
-			w.arrivals = append(w.arrivals, now)
+func (w *watch) add(records []kafkatest.Record, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range records {
+		if int(r.Partition) < len(w.seen) {
+			w.seen[r.Partition] = append(w.seen[r.Partition], entry(r))
+			w.count++
 		}
-		w.mu.Unlock()
 	}
+	w.last = at
+	w.arrivals = append(w.arrivals, at)
 }
 
 // entry takes from a record what the judge needs.
@@ -101,8 +84,6 @@ func (w *watch) arrivedAfter(t time.Time) time.Time {
 }
 
 func (w *watch) stop() [][]judge.Entry {
-	w.cancel()
-	<-w.done
-	w.client.Close()
+	w.follower.Stop()
 	return w.seen
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -89,15 +88,11 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer c.kill()
 
-	reading, stopReading := context.WithCancel(ctx)
-	defer stopReading()
-	r, err := newReader(broker)
+	r, err := newReader(ctx, broker)
 	if err != nil {
 		return err
 	}
 	defer r.close()
-	arrived := make(chan error, 1)
-	go func() { arrived <- r.run(reading) }()
 
 	say("the shop takes orders; each is an order row and an outbox row in one transaction")
 	if err := s.takeOrders(ctx, orders/2, out, r); err != nil {
@@ -116,10 +111,6 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	r.waitFor(ctx, s.written, 60*time.Second)
-	stopReading()
-	if err := <-arrived; err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
 	return r.count(out, s.written)
 }
 

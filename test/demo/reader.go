@@ -8,49 +8,43 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 )
 
 // reader is a consumer of the shop's events, as any service would be.
 type reader struct {
-	client *kgo.Client
+	follower *kafkatest.Follower
 
 	mu   sync.Mutex
 	seen map[string]int // by the header id
 	last map[string]string
 }
 
-func newReader(broker string) (*reader, error) {
-	c, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics("outbox.event.order"),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.MetadataMinAge(100*time.Millisecond), kgo.MetadataMaxAge(time.Second))
-	if err != nil {
-		return nil, fmt.Errorf("starting a consumer: %w", err)
-	}
-	return &reader{client: c, seen: map[string]int{}, last: map[string]string{}}, nil
+func newReader(ctx context.Context, broker string) (*reader, error) {
+	r := &reader{seen: map[string]int{}, last: map[string]string{}}
+	var err error
+	r.follower, err = kafkatest.Reader{Brokers: []string{broker}}.Follow(ctx, r.add, "outbox.event.order")
+	return r, err
 }
 
-func (r *reader) close() { r.client.Close() }
+func (r *reader) close() { r.follower.Stop() }
 
-func (r *reader) run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		r.client.PollFetches(ctx).EachRecord(func(rec *kgo.Record) {
-			var id string
-			var headers []string
-			for _, h := range rec.Headers {
-				if h.Key == "id" {
-					id = string(h.Value)
-				}
-				headers = append(headers, h.Key+"="+string(h.Value))
+func (r *reader) add(records []kafkatest.Record, _ time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rec := range records {
+		var id string
+		var headers []string
+		for _, h := range rec.Headers {
+			if h.Key == "id" {
+				id = string(h.Value)
 			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.seen[id]++
-			r.last[id] = fmt.Sprintf("%s[%d]@%d key=%s value=%s\n           headers: %s",
-				rec.Topic, rec.Partition, rec.Offset, rec.Key, rec.Value, strings.Join(headers, ", "))
-		})
+			headers = append(headers, h.Key+"="+string(h.Value))
+		}
+		r.seen[id]++
+		r.last[id] = fmt.Sprintf("%s[%d]@%d key=%s value=%s\n           headers: %s",
+			rec.Topic, rec.Partition, rec.Offset, rec.Key, rec.Value, strings.Join(headers, ", "))
 	}
-	return ctx.Err()
 }
 
 // describe waits for the record of one outbox row and returns it as text.

@@ -13,8 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/test/servers"
 )
 
@@ -215,26 +214,20 @@ func (d *Debezium) streaming(ctx context.Context, worker *servers.Connect, cases
 func (d *Debezium) settle(ctx context.Context, cases []*Case) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, runPatience, fmt.Errorf("records still come after %s", runPatience))
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(d.Lab.Kafka.Addr()))
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+	reader := kafkatest.Reader{Brokers: []string{d.Lab.Kafka.Addr()}}
 	byID := map[string]*Case{}
 	for _, c := range cases {
 		byID[c.ID()] = c
 	}
 	last, since := "", time.Now()
 	return poll(ctx, time.Second, func() (bool, error) {
-		ends, err := endOffsets(ctx, client, func(topic string) bool { return owner(byID, topic) != nil })
+		ends, err := reader.Ends(ctx, func(topic string) bool { return owner(byID, topic) != nil })
 		if err != nil {
 			return false, nil // a topic that has just been made has no leader yet
 		}
 		var sum int64
-		for _, partitions := range ends {
-			for _, end := range partitions {
-				sum += end
-			}
+		for _, end := range ends {
+			sum += end.High
 		}
 		failed := 0
 		for _, c := range cases {

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/test/servers"
 )
 
@@ -151,98 +151,25 @@ func owner(byID map[string]*Case, topic string) *Case {
 // readTopics returns all committed records of the topics that want is true for, in
 // the order of topic, partition and offset.
 func readTopics(ctx context.Context, broker string, want func(string) bool) ([]*kgo.Record, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))
+	reader := kafkatest.Reader{Brokers: []string{broker}}
+	ends, err := reader.Ends(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	defer client.Close()
-	ends, err := endOffsets(ctx, client, want)
-	if err != nil {
-		return nil, err
+	for i := range ends {
+		ends[i].Stable = ends[i].High // a commit is answered before its markers are written
 	}
-	from := map[string]map[int32]kgo.Offset{}
-	left := 0
-	for topic, partitions := range ends {
-		for p, end := range partitions {
-			if end == 0 {
-				continue
-			}
-			if from[topic] == nil {
-				from[topic] = map[int32]kgo.Offset{}
-			}
-			from[topic][p] = kgo.NewOffset().At(0)
-			left++
-		}
-	}
-	client.AddConsumePartitions(from)
 	var out []*kgo.Record
-	for left > 0 {
-		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("reading topics: %w", err)
+	err = reader.Each(ctx, ends, func(r *kgo.Record) error {
+		if !r.Attrs.IsControl() {
+			out = append(out, r)
 		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if r.Offset == ends[r.Topic][r.Partition]-1 {
-				left--
-			}
-			if !r.Attrs.IsControl() {
-				out = append(out, r)
-			}
-		})
-	}
-	slices.SortFunc(out, func(a, b *kgo.Record) int {
-		if c := strings.Compare(a.Topic, b.Topic); c != 0 {
-			return c
-		}
-		if a.Partition != b.Partition {
-			return int(a.Partition - b.Partition)
-		}
-		return int(a.Offset - b.Offset)
+		return nil
 	})
-	return out, nil
-}
-
-// endOffsets returns the ends of the partitions of all topics that want is true for.
-func endOffsets(ctx context.Context, client *kgo.Client, want func(string) bool) (map[string]map[int32]int64, error) {
-	meta := kmsg.NewPtrMetadataRequest()
-	answer, err := meta.RequestWith(ctx, client)
-	if err != nil {
-		return nil, fmt.Errorf("asking for the topics: %w", err)
-	}
-	req := kmsg.NewPtrListOffsetsRequest()
-	for _, t := range answer.Topics {
-		if t.Topic == nil || !want(*t.Topic) {
-			continue
-		}
-		topic := kmsg.NewListOffsetsRequestTopic()
-		topic.Topic = *t.Topic
-		for _, p := range t.Partitions {
-			one := kmsg.NewListOffsetsRequestTopicPartition()
-			one.Partition, one.Timestamp = p.Partition, -1
-			topic.Partitions = append(topic.Partitions, one)
-		}
-		req.Topics = append(req.Topics, topic)
-	}
-	out := map[string]map[int32]int64{}
-	if len(req.Topics) == 0 {
-		return out, nil
-	}
-	for _, shard := range client.RequestSharded(ctx, req) {
-		if shard.Err != nil {
-			return nil, fmt.Errorf("asking for the ends of topics: %w", shard.Err)
-		}
-		for _, t := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics {
-			out[t.Topic] = map[int32]int64{}
-			for _, p := range t.Partitions {
-				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-					return nil, fmt.Errorf("asking for the end of %s: %w", t.Topic, err)
-				}
-				out[t.Topic][p.Partition] = p.Offset
-			}
-		}
-	}
-	return out, nil
+	slices.SortFunc(out, func(a, b *kgo.Record) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
+	})
+	return out, err
 }
 
 // workerFile writes the properties of a worker, with brokers and the address of its

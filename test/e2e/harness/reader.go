@@ -7,25 +7,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/test/e2e/history"
 )
 
-// maxFetch lets a single record of 64 MiB through.
-const maxFetch = 64 << 20
-
-func readerOptions(brokers []string) []kgo.Opt {
-	return []kgo.Opt{
-		kgo.SeedBrokers(brokers...),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+// Reader reads as a read_committed consumer; a single record of 64 MiB gets through.
+func Reader(brokers []string) kafkatest.Reader {
+	const maxFetch = 64 << 20
+	return kafkatest.Reader{Brokers: brokers, Opts: []kgo.Opt{
 		kgo.FetchMaxBytes(maxFetch), kgo.FetchMaxPartitionBytes(maxFetch), kgo.BrokerMaxReadBytes(4 * maxFetch),
-		kgo.FetchMaxWait(200 * time.Millisecond),
-		kgo.MetadataMinAge(100 * time.Millisecond), kgo.MetadataMaxAge(2 * time.Second),
-		kgo.UnknownTopicRetries(-1),
-	}
+	}}
 }
 
 // ReadAll reads a topic, as a read_committed consumer, from its start to what is
@@ -48,40 +41,25 @@ func ReadRecords(ctx context.Context, brokers []string, topic string) ([]history
 }
 
 func readAll(ctx context.Context, brokers []string, topic string, each func(*kgo.Record)) error {
-	client, err := kgo.NewClient(append(readerOptions(brokers), kgo.KeepControlRecords())...)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	ends, err := endOffsets(ctx, client, topic)
+	reader := Reader(brokers)
+	ends, err := reader.Ends(ctx, kafkatest.Only(topic))
 	if err != nil {
 		return fmt.Errorf("asking for the end of %s: %w", topic, err)
 	}
-	from := make(map[int32]kgo.Offset)
-	for p, end := range ends {
-		if end > 0 {
-			from[p] = kgo.NewOffset().At(0)
+	if len(ends) == 0 {
+		return fmt.Errorf("topic %s is not there", topic)
+	}
+	for _, e := range ends {
+		if e.Stable != e.High {
+			return fmt.Errorf("partition %d of %s: a transaction is open at offset %d, the end is %d", e.Partition, topic, e.Stable, e.High)
 		}
 	}
-	client.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: from})
-	for left := len(from); left > 0; {
-		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return fmt.Errorf("reading %s: %w", topic, err)
+	return reader.Each(ctx, ends, func(r *kgo.Record) error {
+		if !r.Attrs.IsControl() {
+			each(r)
 		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if r.Offset >= ends[r.Partition] {
-				return
-			}
-			if r.Offset == ends[r.Partition]-1 {
-				left--
-			}
-			if !r.Attrs.IsControl() {
-				each(r)
-			}
-		})
-	}
-	return nil
+		return nil
+	})
 }
 
 func see(r *kgo.Record) history.Seen {
@@ -100,80 +78,9 @@ func whole(r *kgo.Record) history.Record {
 	return rec
 }
 
-// endOffsets returns the end of each partition, and checks that no transaction is
-// open there.
-func endOffsets(ctx context.Context, client *kgo.Client, topic string) (map[int32]int64, error) {
-	partitions, err := Partitions(ctx, client, topic)
-	if err != nil {
-		return nil, err
-	}
-	const committed, uncommitted = 1, 0
-	stable, err := listOffsets(ctx, client, topic, partitions, committed)
-	if err != nil {
-		return nil, err
-	}
-	high, err := listOffsets(ctx, client, topic, partitions, uncommitted)
-	if err != nil {
-		return nil, err
-	}
-	for p := range high {
-		if stable[p] != high[p] {
-			return nil, fmt.Errorf("partition %d: a transaction is open at offset %d, the end is %d", p, stable[p], high[p])
-		}
-	}
-	return high, nil
-}
-
-// Partitions returns how many partitions a topic has.
-func Partitions(ctx context.Context, client *kgo.Client, topic string) (int32, error) {
-	req := kmsg.NewPtrMetadataRequest()
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = &topic
-	req.Topics = append(req.Topics, t)
-	req.AllowAutoTopicCreation = false
-	resp, err := req.RequestWith(ctx, client)
-	if err != nil {
-		return 0, err
-	}
-	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
-		return 0, fmt.Errorf("topic %s: %w", topic, err)
-	}
-	return int32(len(resp.Topics[0].Partitions)), nil
-}
-
-func listOffsets(ctx context.Context, client *kgo.Client, topic string, partitions int32, isolation int8) (map[int32]int64, error) {
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.IsolationLevel = isolation
-	t := kmsg.NewListOffsetsRequestTopic()
-	t.Topic = topic
-	for p := range partitions {
-		rp := kmsg.NewListOffsetsRequestTopicPartition()
-		rp.Partition, rp.Timestamp = p, -1
-		t.Partitions = append(t.Partitions, rp)
-	}
-	req.Topics = append(req.Topics, t)
-	ends := make(map[int32]int64)
-	var errs []error
-	for _, shard := range client.RequestSharded(ctx, req) {
-		if shard.Err != nil {
-			errs = append(errs, shard.Err)
-			continue
-		}
-		for _, rt := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics {
-			for _, rp := range rt.Partitions {
-				errs = append(errs, kerr.ErrorForCode(rp.ErrorCode))
-				ends[rp.Partition] = rp.Offset
-			}
-		}
-	}
-	return ends, errors.Join(errs...)
-}
-
 // Tail reads a topic while it is written and counts the different rows in it.
 type Tail struct {
-	client *kgo.Client
-	cancel context.CancelFunc
-	done   chan struct{}
+	follower *kafkatest.Follower
 
 	mu      sync.Mutex
 	rows    map[history.Row]struct{}
@@ -183,30 +90,21 @@ type Tail struct {
 
 // StartTail begins to read; the topic need not be there yet. Stop it.
 func StartTail(ctx context.Context, brokers []string, topic string) (*Tail, error) {
-	client, err := kgo.NewClient(append(readerOptions(brokers), kgo.ConsumeTopics(topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	t := &Tail{client: client, cancel: cancel, done: make(chan struct{}), rows: make(map[history.Row]struct{}), changed: time.Now()}
-	go t.run(ctx)
-	return t, nil
+	t := &Tail{rows: make(map[history.Row]struct{}), changed: time.Now()}
+	var err error
+	t.follower, err = Reader(brokers).Follow(ctx, t.add, topic)
+	return t, err
 }
 
-func (t *Tail) run(ctx context.Context) {
-	defer close(t.done)
-	for ctx.Err() == nil {
-		fetches := t.client.PollFetches(ctx) // errors are a broker that is away
-		t.mu.Lock()
-		fetches.EachRecord(func(r *kgo.Record) {
-			t.records++
-			if s := see(r); s.Fault == "" {
-				t.rows[s.Row] = struct{}{}
-				t.changed = time.Now()
-			}
-		})
-		t.mu.Unlock()
+func (t *Tail) add(records []kafkatest.Record, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range records {
+		t.records++
+		if s := see(r); s.Fault == "" {
+			t.rows[s.Row] = struct{}{}
+			t.changed = at
+		}
 	}
 }
 
@@ -240,8 +138,4 @@ func (t *Tail) Wait(ctx context.Context, rows int, stall time.Duration) error {
 }
 
 // Stop ends the reading.
-func (t *Tail) Stop() {
-	t.cancel()
-	<-t.done
-	t.client.Close()
-}
+func (t *Tail) Stop() { t.follower.Stop() }
