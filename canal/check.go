@@ -70,8 +70,8 @@ func checkGTID(s *session, server *Server, cfg Config, from position.Position) (
 		return from, nil, newError(WrongMode, nil, "the position is a GTID set but the server has gtid_mode=%s; set gtid_mode=ON, or start again from a file and position", server.GTIDMode)
 	}
 	ours := from.Set.Clone()
-	if from.Partial != nil {
-		ours.Add(from.Partial.GTID) // its first rows are published
+	for i := range from.Partials {
+		ours.Add(from.Partials[i].GTID) // its first rows are published
 	}
 	if cfg.Origins != nil {
 		ours = ours.Of(cfg.counts)

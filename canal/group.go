@@ -72,13 +72,11 @@ func (w *walker) begin(h header, e gtidEvent, err error) error {
 
 // admit decides whether a transaction is handed on, passed over or dropped.
 func (w *walker) admit(h header, e gtidEvent) error {
-	switch {
-	case w.proof != nil:
+	if w.proof != nil {
 		return w.prove(h, e)
-	case w.partial != nil && e.gtid == w.partial.GTID && !e.gtid.IsZero():
-		if err := w.resumed(e); err != nil {
-			return err
-		}
+	}
+	if err := w.resumed(e); err != nil {
+		return err
 	}
 	if e.gtid.SID != w.origins.last {
 		w.origin(e.gtid)

@@ -142,12 +142,14 @@ func diverged(g position.GTID, published, found time.Time) *Error {
 	return e
 }
 
-// resumed compares the transaction of which the first rows are published.
+// resumed compares a transaction of which the first rows are published.
 func (w *walker) resumed(e gtidEvent) error {
-	p := w.partial
-	w.partial = nil
-	if p.Committed.IsZero() || p.Committed.Nanosecond() == 0 || e.committed.IsZero() || e.committed.Equal(p.Committed) {
-		return nil
+	for i := range w.partials {
+		p := &w.partials[i]
+		if e.gtid != p.GTID || e.gtid.IsZero() || p.Committed.Nanosecond() == 0 || e.committed.IsZero() || e.committed.Equal(p.Committed) {
+			continue
+		}
+		return w.fail(Diverged, diverged(e.gtid, p.Committed, e.committed), "")
 	}
-	return w.fail(Diverged, diverged(e.gtid, p.Committed, e.committed), "")
+	return nil
 }

@@ -180,7 +180,7 @@ func TestF18LastTransactionIsCompared(t *testing.T) {
 func TestF18PartialTransactionIsCompared(t *testing.T) {
 	for _, micros := range []uint64{lastMicros, lastMicros + 1} {
 		f := newFeed(t)
-		f.from.Partial = &position.Partial{GTID: gtid(100), Rows: 1, Committed: time.UnixMicro(lastMicros)}
+		f.from.Partials = []position.Partial{{GTID: gtid(100), Committed: time.UnixMicro(lastMicros)}}
 		b := mysqlLog()
 		last(b, micros, 0, func() { insert(b, 1, 2) })
 		f.walk(b)
@@ -385,7 +385,7 @@ func TestF15WhoLostIt(t *testing.T) {
 	}
 	f := newFake(t, nil)
 	from := set(t, sid.String()+":1-100")
-	from.Partial = &position.Partial{GTID: gtid(101), Rows: 5}
+	from.Partials = []position.Partial{{GTID: gtid(101)}}
 	_, err := canal.Open(t.Context(), f.cfg, from)
 	if e := wantError(t, err, canal.Behind, position.GTID{}); e.Difference != gtid(101).String() {
 		t.Errorf("the transaction published in part: %s", e.Difference)

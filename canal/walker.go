@@ -40,11 +40,11 @@ type walker struct {
 	// can't name it, so the file is read from its start and passed over.
 	skipTo uint64
 
-	// proof is the last published transaction while it is awaited, partial the one
-	// that is published in part until it has come.
-	proof   *proof
-	partial *position.Partial
-	origins origins
+	// proof is the last published transaction while it is awaited, partials those
+	// that are published in part until they have come.
+	proof    *proof
+	partials []position.Partial
+	origins  origins
 
 	scout *scout // nil unless somebody looks for what has become of rows
 
@@ -85,11 +85,11 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 		limits: limits{spool: cfg.SpoolThreshold, partRows: cfg.PartRows, partBytes: cfg.PartBytes, uncompressed: cfg.MaxUncompressed},
 		tables: newTables(cfg.Tables.Match),
 		file:   from.File, pos: from.Pos,
-		shapes:  shapes{flavor: flavor, needed: cfg.Needed, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
-		partial: from.Partial, refusePartial: cfg.RefusePartialUpdates,
+		shapes:   shapes{flavor: flavor, needed: cfg.Needed, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
+		partials: from.Partials, refusePartial: cfg.RefusePartialUpdates,
 		origins: origins{counts: cfg.Origins},
 		scout:   cfg.scout,
-		turns:   !from.HasGTID() && from.Partial == nil,
+		turns:   !from.HasGTID() && len(from.Partials) == 0,
 	}
 	if !w.byGTID && needsSkip(from) {
 		w.skipTo, w.pos = from.Pos, 4

@@ -174,7 +174,7 @@ func TestMarksOfFiles(t *testing.T) {
 	}{
 		{"by file", position.Position{File: "binlog.000001", Pos: 4}, []position.Mark{turn}},
 		{"by GTID", position.Position{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: 4}, nil},
-		{"a transaction is published in part", position.Position{File: "binlog.000001", Pos: 4, Partial: &position.Partial{Rows: 1}}, nil},
+		{"a transaction is published in part", position.Position{File: "binlog.000001", Pos: 4, Partials: []position.Partial{{}}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFeed(t)
@@ -199,7 +199,7 @@ func TestMarksOfFiles(t *testing.T) {
 	}
 	t.Run("after the transaction that was published in part", func(t *testing.T) {
 		f := newFeed(t)
-		f.from = position.Position{File: "binlog.000001", Pos: 4, Partial: &position.Partial{Rows: 1}}
+		f.from = position.Position{File: "binlog.000001", Pos: 4, Partials: []position.Partial{{}}}
 		b := mysqlLog()
 		b.Rotate("binlog.000002")
 		b.Transaction(anonymous, func() { insert(b, 1); insert(b, 2) })

@@ -23,7 +23,7 @@ type ahead struct {
 // when no position is stored. The caller drops it.
 func (t *term) openAhead(ctx context.Context) *ahead {
 	from, ok := t.positions.Position()
-	if !ok || from.Partial != nil || from.Initial != nil {
+	if !ok || len(from.Partials) > 0 || from.Initial != nil {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -71,6 +71,6 @@ func (a *ahead) drop() {
 // samePlace reports whether a source that was opened at a does for b as well, with
 // the same transaction to compare.
 func samePlace(a, b position.Position) bool {
-	return a.Covers(b) && b.Covers(a) && a.Partial == nil && b.Partial == nil &&
+	return a.Covers(b) && b.Covers(a) && len(a.Partials)+len(b.Partials) == 0 &&
 		a.Server == b.Server && a.Last == b.Last && a.Committed.Equal(b.Committed)
 }

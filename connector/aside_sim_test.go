@@ -385,7 +385,7 @@ func TestSkippedRowsCountWithTheirMark(t *testing.T) {
 		for _, id := range ids {
 			tx.Rows = append(tx.Rows, schema.Row{Op: schema.Insert, After: []any{id}})
 		}
-		if err := p.add(t.Context(), &tx, 0); err != nil {
+		if err := p.add(t.Context(), &tx, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

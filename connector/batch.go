@@ -67,6 +67,7 @@ type pipe struct {
 	sequence *sequence
 	setter   *setter // nil sets nothing aside
 	ids      *identify
+	counts   Counter // of the transaction that comes; the reader's
 
 	mu      sync.Mutex
 	filling *batch
@@ -99,10 +100,10 @@ func signal(c chan struct{}) {
 }
 
 // add encodes one transaction, run or part into the batch that is being filled
-// and blocks while that batch is full. skip leading rows are left out: they are
-// already published. When a row can't be encoded nothing of this transaction
-// stays in the batch.
-func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) error {
+// and blocks while that batch is full. What done, which may be nil, has of the same
+// transaction is left out: it is already published. When a row can't be encoded
+// nothing of this transaction stays in the batch.
+func (p *pipe) add(ctx context.Context, tx *canal.Transaction, done published) error {
 	for {
 		p.mu.Lock()
 		crowded := len(p.filling.Marks) >= maxMarks || p.full() && len(p.filling.Records) == 0
@@ -122,10 +123,15 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 	defer p.mu.Unlock()
 	b := p.filling
 	records, asides := len(b.Records), len(b.asides)
+	if tx.FirstRow == 0 {
+		p.counts.Reset()
+	}
+	further := false
 	for i := range tx.Rows {
-		if tx.FirstRow+uint64(i) < skip {
+		if done.has(p.counts.Next(&tx.Rows[i])) {
 			continue
 		}
+		further = true
 		if err := b.encode(p, tx, i); err != nil {
 			clear(b.Records[records:])
 			b.Records, b.rows, b.asides = b.Records[:records], b.rows[:records], b.asides[:asides]
@@ -136,14 +142,13 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, skip uint64) erro
 	if records == 0 && len(b.Records) > 0 {
 		b.oldest = tx.Mark.Committed
 	}
-	switch rows := tx.FirstRow + uint64(len(tx.Rows)); {
+	switch {
 	case tx.Final:
 		b.partial = nil
 		b.mark(tx, len(b.Records) > records)
-	case rows > skip:
-		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: rows, Committed: tx.Mark.Committed}
+	case further: // else all of the part is published, and says nothing new
+		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: p.counts.counted(), Committed: tx.Mark.Committed}
 		b.begun = tx.Mark
-	default: // all of it is published, and more may be: the position must not go back
 	}
 	if len(b.Records) > 0 {
 		signal(p.ready)

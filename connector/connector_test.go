@@ -456,7 +456,7 @@ func TestMarksAreBounded(t *testing.T) {
 				sid := simServer
 				sid[0] = byte(n % 2)
 				g := position.GTID{SID: sid, Seq: n + 1}
-				if err := p.add(t.Context(), &canal.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}, 0); err != nil {
+				if err := p.add(t.Context(), &canal.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}, nil); err != nil {
 					t.Error(err)
 				}
 			}
@@ -497,7 +497,7 @@ func TestSkippedRowsAreBounded(t *testing.T) {
 					Mark: position.Mark{GTID: position.GTID{SID: simServer, Seq: n + 1}, First: n + 1}, Final: true,
 					Rows: []schema.Row{{Op: schema.Insert, After: []any{n}}},
 				}
-				if err := p.add(t.Context(), tx, 0); err != nil {
+				if err := p.add(t.Context(), tx, nil); err != nil {
 					t.Error(err)
 				}
 			}

@@ -132,7 +132,7 @@ func TestFindKnowsWhatWaits(t *testing.T) {
 		with := 0
 		var ids []uint64
 		for i := range w.binlog {
-			if err := enc.add(t.Context(), &w.binlog[i], 0); err != nil {
+			if err := enc.add(t.Context(), &w.binlog[i], nil); err != nil {
 				t.Fatal(err)
 			}
 			if len(w.binlog[i].Rows) > 0 && w.binlog[i].FirstRow == 0 {
@@ -182,7 +182,7 @@ func TestFindBesideTheWork(t *testing.T) {
 	}()
 	for range 50 {
 		for i := range w.binlog {
-			if err := p.add(t.Context(), &w.binlog[i], 0); err != nil {
+			if err := p.add(t.Context(), &w.binlog[i], nil); err != nil {
 				t.Fatal(err)
 			}
 			if len(w.binlog[i].Rows) == 0 {

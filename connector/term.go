@@ -234,25 +234,19 @@ func (t *term) read(ctx, stop context.Context, source Source, from position.Posi
 }
 
 func (t *term) readAll(ctx context.Context, source Source, from position.Position) error {
-	resume := from.Partial
+	done := publishedAt(from)
 	for {
 		txs, err := source.Next(ctx)
 		if err != nil {
 			return err
 		}
 		for i := range txs {
-			var skip uint64
-			if resume != nil {
-				// Without GTIDs the first transaction after the position is the one.
-				if resume.GTID == txs[i].Mark.GTID || resume.GTID.IsZero() {
-					skip = resume.Rows
-				}
-				if txs[i].Final && skip > 0 {
-					resume = nil
-				}
-			}
-			if err := t.pipe.add(ctx, &txs[i], skip); err != nil {
+			g := txs[i].Mark.GTID
+			if err := t.pipe.add(ctx, &txs[i], done[g]); err != nil {
 				return err
+			}
+			if txs[i].Final && len(done) > 0 {
+				delete(done, g)
 			}
 		}
 		t.taken.add(txs)
@@ -287,7 +281,9 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 	}
 	t.next.Seq += b.counted(len(b.Marks) + 1)
 	if b.partial != nil {
-		t.next.Partial = b.partial
+		if err := t.next.AddPartial(*b.partial); err != nil {
+			return err
+		}
 	}
 	t.next.InKafka = t.sinks.KeepsPosition()
 	b.Position = t.next
@@ -314,7 +310,7 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 		t.remembered = int64(p.Seq)
 		p.InKafka = t.sinks.KeepsPosition()
 		if err == nil && b.partial != nil {
-			p.Partial = b.partial
+			p.Partials = t.next.Partials // the whole batch is durable
 		}
 	})
 	t.published(b, durable, started)

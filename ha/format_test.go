@@ -23,7 +23,7 @@ func sampleCommands() []command {
 		panic(err)
 	}
 	full := at(12)
-	full.Partial = &position.Partial{GTID: markTo(13).GTID, Rows: 50_000}
+	full.Partials = []position.Partial{{GTID: markTo(13).GTID, Rows: []position.KindRows{{Kind: position.Kind{Database: "shop", Table: "outbox", Op: "insert"}, N: 50_000}}}}
 	cmds := []command{
 		{Op: opLead, Node: "n1", Cluster: "5b0c1c8e-9c3f-4a76-8f0e-4a1c7d3c9a11"},
 		{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 3, ID: "r1"}, Position: &full},

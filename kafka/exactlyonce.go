@@ -359,7 +359,7 @@ func (s *ExactlyOnce) renew(ctx context.Context) error {
 // remember keeps what renew compares.
 func (s *ExactlyOnce) remember(pos position.Position) {
 	s.count = setCount(pos)
-	pos.Set, pos.Partial = nil, nil
+	pos.Set, pos.Partials = nil, nil
 	s.last = pos
 }
 

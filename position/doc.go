@@ -3,6 +3,6 @@
 // printed and stored.
 //
 // A position only ever names the end of a committed transaction, never a place
-// inside one (Partial is the single, explicit exception for transactions that
+// inside one (Partials are the single, explicit exception for transactions that
 // are published in parts). The package does no I/O and starts no goroutines.
 package position

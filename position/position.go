@@ -51,17 +51,6 @@ func (m *Mark) Join(next Mark) bool {
 	return true
 }
 
-// Partial says how much of a transaction that is published in parts has been
-// published: the first Rows outbox rows of GTID. GTID is then not yet a member
-// of the position's set.
-type Partial struct {
-	GTID GTID   `json:"gtid"`
-	Rows uint64 `json:"rows"`
-	// Committed is the transaction's commit time: its fingerprint, as
-	// Position.Committed is that of the last whole one. Zero when unknown.
-	Committed time.Time `json:"committed,omitzero"`
-}
-
 // Initial says how far the rows that stood in the outbox tables before the start
 // are published. While a position has one, its Set, File and Pos stand still: they
 // are the place in the binlog from which on rows are streamed afterwards. Tables
@@ -101,7 +90,11 @@ type Position struct {
 	// that gives the same GTID another commit time has lost and reused it.
 	Last      GTID      `json:"last,omitzero"`
 	Committed time.Time `json:"committed,omitzero"`
-	Partial   *Partial  `json:"partial,omitempty"`
+	// Partials are the transactions that are published in part and not yet as a
+	// whole, none of them a member of Set, in the order in which they began. More
+	// than one there are only where another server gives its transactions in another
+	// order. The slice is not changed once it is part of a position.
+	Partials []Partial `json:"partials,omitempty"`
 	// Initial is nil when no rows from before the start are to be published, or all
 	// of them are.
 	Initial *Initial `json:"initial,omitempty"`
@@ -118,7 +111,7 @@ type Position struct {
 
 // IsZero reports whether p names no place at all.
 func (p Position) IsZero() bool {
-	return (p.Set == nil || p.Set.IsEmpty()) && p.File == "" && p.Partial == nil
+	return (p.Set == nil || p.Set.IsEmpty()) && p.File == "" && len(p.Partials) == 0
 }
 
 // HasGTID reports whether p is to be resumed by GTID set (true) or by File and Pos.
@@ -128,10 +121,6 @@ func (p Position) HasGTID() bool { return p.Set != nil }
 func (p Position) Clone() Position {
 	if p.Set != nil {
 		p.Set = p.Set.Clone()
-	}
-	if p.Partial != nil {
-		c := *p.Partial
-		p.Partial = &c
 	}
 	return p
 }
@@ -152,11 +141,7 @@ func (p *Position) Advance(m Mark) {
 		p.File, p.Pos = m.File, m.Pos
 	}
 	p.Last, p.Committed = m.GTID, m.Committed
-	// Another server may give others before the one that is published in part, and
-	// its rows must not be forgotten meanwhile. Files have one order only.
-	if p.Partial != nil && (p.Set == nil || p.Partial.GTID.IsZero() || p.Set.Has(p.Partial.GTID)) {
-		p.Partial = nil
-	}
+	p.dropWhole()
 }
 
 // Covers reports whether everything published at o is also published at p.
@@ -174,10 +159,7 @@ func (p Position) Covers(o Position) bool {
 		if !p.Set.Contains(o.Set) || !p.initialCovers(o) && o.Set.Contains(p.Set) {
 			return false
 		}
-		if o.Partial == nil || p.Set.Has(o.Partial.GTID) {
-			return true
-		}
-		return p.Partial != nil && p.Partial.GTID == o.Partial.GTID && p.Partial.Rows >= o.Partial.Rows
+		return p.partialsCover(o)
 	}
 	if p.Set != nil || o.Set != nil || o.Server != "" && p.Server != o.Server {
 		return false
@@ -187,7 +169,7 @@ func (p Position) Covers(o Position) bool {
 		return err == nil && (c > 0 || c == 0 && p.Pos > o.Pos)
 	}
 	// What is published in part begins there in both.
-	return p.initialCovers(o) && (o.Partial == nil || p.Partial != nil && p.Partial.Rows >= o.Partial.Rows)
+	return p.initialCovers(o) && p.partialsCover(o)
 }
 
 // initialCovers compares how far the initial rows are at the same place in the binlog.
@@ -214,13 +196,11 @@ func (p Position) place() string {
 	switch {
 	case p.IsZero():
 		return "none"
-	case p.Set != nil && p.Set.IsEmpty() && p.Partial == nil:
+	case p.Set != nil && p.Set.IsEmpty() && len(p.Partials) == 0:
 		return fmt.Sprintf("an empty GTID set (%s:%d)", p.File, p.Pos)
-	case p.Set != nil && p.Partial != nil:
-		return fmt.Sprintf("%s and %d rows of %s", p.Set, p.Partial.Rows, p.Partial.GTID)
 	case p.Set != nil:
-		return p.Set.String()
+		return p.Set.String() + p.unfinished()
 	default:
-		return fmt.Sprintf("%s:%d", p.File, p.Pos)
+		return fmt.Sprintf("%s:%d", p.File, p.Pos) + p.unfinished()
 	}
 }

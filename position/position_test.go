@@ -152,7 +152,7 @@ func TestCovers(t *testing.T) {
 	set := func(text string) Position { return Position{Flavor: MySQL, Set: mustSet(t, MySQL, text)} }
 	part := func(text, gtid string, rows uint64) Position {
 		p := set(text)
-		p.Partial = &Partial{GTID: mustGTID(t, gtid), Rows: rows}
+		p.Partials = []Partial{{GTID: mustGTID(t, gtid), Rows: inserted(rows)}}
 		return p
 	}
 	file := func(server, name string, pos uint64) Position {
@@ -160,7 +160,7 @@ func TestCovers(t *testing.T) {
 	}
 	filePart := func(server, name string, pos, rows uint64) Position {
 		p := file(server, name, pos)
-		p.Partial = &Partial{Rows: rows}
+		p.Partials = []Partial{{Rows: inserted(rows)}}
 		return p
 	}
 	tests := []struct {
@@ -215,17 +215,17 @@ func TestPartIsKnownUntilTheWhole(t *testing.T) {
 		mark Mark
 		kept bool
 	}{
-		{"another transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partial: &Partial{GTID: g(uuidA + ":10"), Rows: 5}}, Mark{GTID: g(uuidA + ":9"), First: 9}, true},
-		{"another server's", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partial: &Partial{GTID: g(uuidA + ":10"), Rows: 5}}, Mark{GTID: g(uuidB + ":1"), First: 1}, true},
-		{"another domain's", Position{Set: mustSet(t, MariaDB, "0-1-9"), Partial: &Partial{GTID: g("0-1-10"), Rows: 5}}, Mark{GTID: g("1-1-3"), First: 3}, true},
-		{"the transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partial: &Partial{GTID: g(uuidA + ":10"), Rows: 5}}, Mark{GTID: g(uuidA + ":10"), First: 10}, false},
-		{"a run with it", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partial: &Partial{GTID: g(uuidA + ":9"), Rows: 5}}, Mark{GTID: g(uuidA + ":10"), First: 9}, false},
-		{"by file", Position{File: "b.000001", Pos: 4, Partial: &Partial{Rows: 5}}, Mark{File: "b.000001", Pos: 200}, false},
+		{"another transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Mark{GTID: g(uuidA + ":9"), First: 9}, true},
+		{"another server's", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Mark{GTID: g(uuidB + ":1"), First: 1}, true},
+		{"another domain's", Position{Set: mustSet(t, MariaDB, "0-1-9"), Partials: []Partial{{GTID: g("0-1-10"), Rows: inserted(5)}}}, Mark{GTID: g("1-1-3"), First: 3}, true},
+		{"the transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Mark{GTID: g(uuidA + ":10"), First: 10}, false},
+		{"a run with it", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: g(uuidA + ":9"), Rows: inserted(5)}}}, Mark{GTID: g(uuidA + ":10"), First: 9}, false},
+		{"by file", Position{File: "b.000001", Pos: 4, Partials: []Partial{{Rows: inserted(5)}}}, Mark{File: "b.000001", Pos: 200}, false},
 	} {
 		p := tt.from.Clone()
 		p.Advance(tt.mark)
-		if (p.Partial != nil) != tt.kept {
-			t.Errorf("%s: what is published in part is %+v", tt.name, p.Partial)
+		if (p.Partials != nil) != tt.kept {
+			t.Errorf("%s: what is published in part is %+v", tt.name, p.Partials)
 		}
 		if tt.kept && !p.Covers(tt.from) {
 			t.Errorf("%s: %s does not cover %s", tt.name, p, tt.from)
@@ -237,7 +237,7 @@ func TestPositionSurvivesStorage(t *testing.T) {
 	p := Position{
 		Flavor: MySQL, Server: uuidA, Set: mustSet(t, MySQL, uuidA+":1-8"), File: "b.000003", Pos: 5 << 32,
 		Last: mustGTID(t, uuidA+":8"), Committed: time.UnixMicro(1764512345678901).UTC(),
-		Partial: &Partial{GTID: mustGTID(t, uuidA+":9"), Rows: 50000}, Seq: 77,
+		Partials: []Partial{{GTID: mustGTID(t, uuidA+":9"), Rows: inserted(50000)}}, Seq: 77,
 	}
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -253,7 +253,7 @@ func TestPositionSurvivesStorage(t *testing.T) {
 	}
 	clone := p.Clone()
 	clone.Advance(Mark{GTID: mustGTID(t, uuidA+":9"), First: 9})
-	if p.Set.Has(mustGTID(t, uuidA+":9")) || p.Partial == nil {
+	if p.Set.Has(mustGTID(t, uuidA+":9")) || p.Partials == nil {
 		t.Fatal("a clone shares its set or partial with the original")
 	}
 }

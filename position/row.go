@@ -82,14 +82,12 @@ func RowOf(tx string, n uint64) (Row, error) {
 }
 
 // CoversRow reports whether row r is published at p, or was passed over. Without a
-// GTID that can be told of the binlogs of one server only; elsewhere it is false.
+// GTID that can be told of the binlogs of one server only; elsewhere it is false, and
+// so it is of the rows of a transaction that is published in part.
 func (p Position) CoversRow(r Row) bool {
 	if r.IsInitial() {
 		begun := FileNumber(r.File)
 		return p.Initial == nil || p.Initial.Begun > begun || p.Initial.Begun == begun && p.Initial.Rows >= r.Pos
-	}
-	if p.Partial != nil && !r.GTID.IsZero() && p.Partial.GTID == r.GTID {
-		return r.N < p.Partial.Rows
 	}
 	if !r.GTID.IsZero() {
 		return p.Set != nil && p.Set.Has(r.GTID)

@@ -37,7 +37,7 @@ func TestPositionsCoverRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gtids := Position{Flavor: MySQL, Set: set, File: "b.000009", Pos: 4, Partial: &Partial{GTID: inTx, Rows: 2}}
+	gtids := Position{Flavor: MySQL, Set: set, File: "b.000009", Pos: 4, Partials: []Partial{{GTID: inTx, Rows: inserted(2)}}}
 	files := Position{Flavor: MySQL, File: "b.000010", Pos: 400}
 	for _, test := range []struct {
 		at   Position
@@ -45,7 +45,7 @@ func TestPositionsCoverRows(t *testing.T) {
 		want bool
 	}{
 		{gtids, sid + ":5#1", true}, {gtids, sid + ":6#1", false},
-		{gtids, sid + ":7#2", true}, {gtids, sid + ":7#3", false},
+		{gtids, sid + ":7#2", false}, {gtids, sid + ":7#3", false},
 		{gtids, "b.000001:4#1", false},
 		{files, "b.000009:500#1", true}, {files, "b.000010:400#3", true}, {files, "b.000010:401#1", false},
 		{files, "c.000001:1#1", false}, {files, sid + ":1#1", false},

@@ -219,7 +219,7 @@ func (c *control) tellHit(e *admin.ConnectorEvent, r *runner, hit *hit, at posit
 			return nil
 		}
 	}
-	if at.CoversRow(row) {
+	if at.CoversRow(row) || !row.GTID.IsZero() && at.PartialOf(row.GTID).Of(hit.nth.Kind) > hit.nth.N {
 		e.Where = admin.EventPassed
 		return nil
 	}

@@ -252,8 +252,9 @@ func compare(c *admin.OffsetChange, before, after position.Position) {
 	case before.Set != nil && after.Set != nil && before.Flavor == after.Flavor:
 		repeated, skipped := before.Set.Beyond(after.Set), after.Set.Beyond(before.Set)
 		c.Repeated, c.Skipped = &repeated, &skipped
-		if before.Partial != nil {
-			c.Notes = append(c.Notes, fmt.Sprintf("of %s %d rows were published too, and come again", before.Partial.GTID, before.Partial.Rows))
+		for i := range before.Partials {
+			part := &before.Partials[i]
+			c.Notes = append(c.Notes, fmt.Sprintf("of %s %d rows were published too, and come again", part.GTID, part.Total()))
 		}
 	case before.IsZero():
 		c.Notes = append(c.Notes, "nothing was published so far, as far as the cluster knows")

@@ -96,6 +96,7 @@ type search struct {
 	name, id string
 	look     *lookout
 	spelled  [][]byte
+	counts   connector.Counter
 	ended    chan struct{}
 	stop     sync.Once
 
@@ -108,6 +109,7 @@ type search struct {
 type hit struct {
 	mark   position.Mark
 	row    uint64            // its number among the transaction's outbox rows, from 0
+	nth    position.KindRows // its number among those of its kind, from 0
 	before position.Position // of its transaction
 }
 
@@ -216,8 +218,9 @@ func (s *search) walk(ctx context.Context) (*hit, error) {
 			return nil, err
 		}
 		for i := range txs {
-			if n, ok := s.among(&txs[i]); ok {
-				return &hit{mark: txs[i].Mark, row: n, before: from}, nil
+			if hit := s.among(&txs[i]); hit != nil {
+				hit.before = from
+				return hit, nil
 			}
 			if txs[i].Final {
 				from.Advance(txs[i].Mark)
@@ -230,18 +233,22 @@ func (s *search) walk(ctx context.Context) (*hit, error) {
 	}
 }
 
-// among returns the number of the event's row in a transaction.
-func (s *search) among(tx *canal.Transaction) (uint64, bool) {
+// among returns where the event's row is in a transaction, or nil.
+func (s *search) among(tx *canal.Transaction) *hit {
+	if tx.FirstRow == 0 {
+		s.counts.Reset()
+	}
 	var text []byte
 	for i := range tx.Rows {
+		kind, n := s.counts.Next(&tx.Rows[i])
 		text = appendID(text[:0], s.look.route.router.ID(&tx.Rows[i]))
 		for _, want := range s.spelled {
 			if len(text) > 0 && bytes.Equal(text, want) {
-				return tx.FirstRow + uint64(i), true
+				return &hit{mark: tx.Mark, row: tx.FirstRow + uint64(i), nth: position.KindRows{Kind: kind, N: n}}
 			}
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // measure asks how much there is to read; without an answer the progress has no end.

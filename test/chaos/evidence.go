@@ -58,7 +58,7 @@ func (pr *positionReader) mark(r *kgo.Record) (*judge.Mark, error) {
 	if v.Position == nil {
 		return &judge.Mark{Open: true}, nil
 	}
-	m := &judge.Mark{Set: v.Position.Set, Seq: v.Position.Seq, Partial: v.Position.Partial != nil}
+	m := &judge.Mark{Set: v.Position.Set, Seq: v.Position.Seq, Partial: len(v.Position.Partials) > 0}
 	switch string(r.Key) {
 	case "position":
 		pr.full[v.ID] = m.Set
