@@ -62,6 +62,11 @@ const (
 	Unsupported Code = "unsupported"
 	// PositionUnreadable: the stored position can't be understood. No retry.
 	PositionUnreadable Code = "position_unreadable"
+	// TransactionHanging: Kafka has ended a transaction and left it open in a
+	// partition, and what is to become of it can't be decided. No retry.
+	TransactionHanging Code = "transaction_hanging"
+	// SettingRefused: the brokers refuse a setting of the connector. No retry.
+	SettingRefused Code = "setting_refused"
 	// SinkClosed: the sink was used after an error or before Open. Retry.
 	SinkClosed Code = "sink_closed"
 	// Unknown: anything else. Retry.
@@ -117,7 +122,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // retryable holds the codes that come with Retry.
 func retryable(c Code) bool {
 	switch c {
-	case TopicInvalid, PartitionOutOfRange, RecordTooLarge, RecordInvalid, Unsupported, PositionUnreadable:
+	case TopicInvalid, PartitionOutOfRange, RecordTooLarge, RecordInvalid, Unsupported, PositionUnreadable, TransactionHanging, SettingRefused:
 		return false
 	}
 	return true

@@ -52,6 +52,8 @@ type ExactlyOnce struct {
 
 	p         *producer // nil before Open and after Close
 	positions positionWriter
+	parts     partitions // what this epoch knows of them
+	choice    *choice    // an administrator's, about one partition
 	dead      bool
 	tainted   bool
 	last      position.Position // committed last; its set is not kept
@@ -110,37 +112,69 @@ func (s *ExactlyOnce) drop(ctx context.Context) error {
 
 // openEpoch claims the transactional id, commits a record of its own and reads the
 // position before it. The order matters: what is read before the claim may still
-// change.
+// change. What Kafka has ended without a marker is ended before anything of ours joins
+// it: at the position's partition before the open record, elsewhere when it is known
+// what was committed.
 func (s *ExactlyOnce) openEpoch(ctx context.Context) (pos position.Position, found bool, err error) {
 	step := s.timer()
 	p, err := s.pub.connect(ctx, s.pub.cfg.TransactionalID(), func() { s.retries.Add(1) })
 	if err != nil {
 		return pos, false, err
 	}
-	s.p = p
+	s.p, s.parts = p, newPartitions()
+	s.pub.unseen.begin()
 	step("connect")
 	err = p.within(ctx, func() error {
 		if err := s.ensurePositionTopic(ctx); err != nil {
 			return err
 		}
 		step("topic")
+		if err := s.inspect(ctx); err != nil {
+			return classify("looking at the open transaction", err)
+		}
+		step("inspect")
 		if err := s.claim(ctx); err != nil {
 			return err
 		}
 		step("fence")
+		if err := s.identify(ctx); err != nil {
+			return err
+		}
+		if err := s.settle(ctx, []topicPartition{s.positionPartition()}); err != nil {
+			return err
+		}
+		step("settle_position")
 		s.positions = positionWriter{run: uuid.NewString(), every: s.pub.cfg.FullPositionEvery}
 		if err := s.commitOpen(ctx); err != nil {
 			return err
 		}
 		step("open_record")
-		pos, found, err = readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
+		read, err := readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
 		if err != nil {
 			return classify("reading the position", err)
 		}
 		step("read_position")
-		return nil
+		pos, found, err = s.goOnFrom(ctx, read)
+		step("settle")
+		return err
 	})
 	return pos, found, err
+}
+
+// goOnFrom returns the position that was read, when what was left open of the batches
+// until then has its markers.
+func (s *ExactlyOnce) goOnFrom(ctx context.Context, read *history) (pos position.Position, found bool, err error) {
+	topic := s.pub.cfg.PositionTopic()
+	if pos, found, err = read.position(); err != nil {
+		return pos, false, unreadable(topic, err)
+	}
+	t, err := read.trace()
+	if err != nil {
+		return pos, false, unreadable(topic, err)
+	}
+	delete(s.parts.pending, s.positionPartition()) // our record could be read
+	s.inherit(t)
+	return pos, found, s.settle(ctx, nil)
 }
 
 // Timing is how long one step of Open took.
@@ -190,7 +224,7 @@ func (s *ExactlyOnce) commitOpen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.p.async.BeginTxn(); err != nil {
+	if err := s.begin(); err != nil {
 		return classify("beginning the opening transaction", err)
 	}
 	if err := s.sendPosition(ctx, []byte(openKey), value); err != nil {
@@ -207,7 +241,7 @@ func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error
 	if recordSize(&rec) > s.pub.cfg.MaxMessageBytes {
 		return s.positionTooLarge(len(value), nil)
 	}
-	err := s.sendAll(ctx, []Record{rec}, nil)
+	err := s.sendAll(ctx, []Record{rec}, nil, targets{[]topicPartition{s.positionPartition()}, []int32{0}})
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
@@ -226,14 +260,15 @@ func (s *ExactlyOnce) positionTooLarge(size int, err error) *Error {
 }
 
 // sendAll sends records and waits for them. After an error sarama has answered for
-// all of them or has lost its connections: it reads its last error without a lock
-// while records come back, and an abort writes it.
-func (s *ExactlyOnce) sendAll(ctx context.Context, recs []Record, places []Place) error {
+// all of them or has lost its connections, so that nothing comes behind the abort.
+func (s *ExactlyOnce) sendAll(ctx context.Context, recs []Record, places []Place, to targets) error {
 	f := newFlight(0, nil)
 	f.places = places
+	f.aim(to)
 	defer f.detach()
 	sent, err := s.p.publish(ctx, recs, f)
 	if err == nil {
+		s.parts.acknowledged(f)
 		return nil
 	}
 	err = s.p.cause(f, sent, err)
@@ -257,16 +292,23 @@ func (s *ExactlyOnce) commitTxn(ctx context.Context) error {
 		return classify("committing the transaction", err)
 	}
 	s.tainted = s.retries.Load() > 0
+	s.parts.committed()
 	s.pub.metrics.transactions.WithLabelValues("commit").Inc()
 	return nil
 }
 
+func (s *ExactlyOnce) begin() error {
+	clear(s.parts.sent)
+	return s.p.async.BeginTxn()
+}
+
 // abort gives the open transaction up, if that still can be told to anybody, and
-// cuts the connections.
+// cuts the connections. The client library is left out: its own abort writes without a
+// lock what its goroutines still read.
 func (s *ExactlyOnce) abort() {
 	ctx, cancel := context.WithTimeout(context.Background(), abortLimit)
 	defer cancel()
-	_ = s.p.within(ctx, s.p.async.AbortTxn) // the next opening aborts it if this did not
+	_ = s.p.within(ctx, s.abortRaw) // the next opening aborts it if this did not
 	s.p.stop()
 	s.pub.metrics.transactions.WithLabelValues("abort").Inc()
 }
@@ -315,14 +357,17 @@ func (s *ExactlyOnce) commit(ctx context.Context, b *Batch) error {
 	if refusal != nil {
 		return refusal
 	}
-	key, value, err := s.positions.next(time.Now(), b.Marks, b.Position)
+	to, err := s.aim(b.Records)
 	if err != nil {
 		return err
 	}
-	if err := s.p.async.BeginTxn(); err != nil {
+	if err := s.p.within(ctx, func() error { return s.settle(ctx, append(to.parts, s.positionPartition())) }); err != nil {
+		return err
+	}
+	if err := s.begin(); err != nil {
 		return classify("beginning a transaction", err)
 	}
-	if err := s.send(ctx, b, key, value); err != nil {
+	if err := s.send(ctx, b, to); err != nil {
 		s.abort()
 		return err
 	}
@@ -330,8 +375,12 @@ func (s *ExactlyOnce) commit(ctx context.Context, b *Batch) error {
 }
 
 // send sends the records, and the position only when all of them are acknowledged.
-func (s *ExactlyOnce) send(ctx context.Context, b *Batch, key, value []byte) error {
-	if err := s.sendAll(ctx, b.Records, b.Places); err != nil {
+func (s *ExactlyOnce) send(ctx context.Context, b *Batch, to targets) error {
+	if err := s.sendAll(ctx, b.Records, b.Places, to); err != nil {
+		return err
+	}
+	key, value, err := s.positions.next(time.Now(), b.Marks, b.Position, s.parts.trace())
+	if err != nil {
 		return err
 	}
 	return s.sendPosition(ctx, key, value)
@@ -433,16 +482,20 @@ func onTopic(e *Error, topic string) *Error {
 }
 
 // supportsExactlyOnce refuses brokers without transactions or without their
-// verification.
-func supportsExactlyOnce(b *sarama.Broker) error {
+// verification. sees reports whether they tell what is open in a partition.
+func supportsExactlyOnce(b *sarama.Broker) (sees bool, err error) {
 	resp, err := b.ApiVersions(&sarama.ApiVersionsRequest{})
 	if err != nil {
-		return fmt.Errorf("asking for the supported requests: %w", err)
+		return false, fmt.Errorf("asking for the supported requests: %w", err)
 	}
+	newest := map[int16]int16{}
 	for _, k := range resp.ApiKeys {
-		if k.ApiKey == addPartitionsKey && k.MaxVersion >= addPartitionsVerified {
-			return nil
-		}
+		newest[k.ApiKey] = k.MaxVersion
 	}
-	return newError(Unsupported, "exactly-once needs Kafka 3.6.1 or newer, which verifies transactions: upgrade the brokers or use delivery at_least_once", nil)
+	if newest[addPartitionsKey] < addPartitionsVerified {
+		return false, newError(Unsupported, "exactly-once needs Kafka 3.6.1 or newer, which verifies transactions: upgrade the brokers or use delivery at_least_once", nil)
+	}
+	_, producers := newest[describeProducersKey]
+	_, transactions := newest[describeTransactionsKey]
+	return producers && transactions, nil
 }

@@ -6,14 +6,20 @@ import "testing"
 // leader leaves behind that dies or stands still at that place.
 func LeaveTransactionOpen(t *testing.T, s *ExactlyOnce, b *Batch) {
 	t.Helper()
-	key, value, err := s.positions.next(s.positions.at, b.Marks, b.Position)
+	to, err := s.aim(b.Records)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.p.async.BeginTxn(); err != nil {
+	if err := s.begin(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.send(t.Context(), b, key, value); err != nil {
+	if err := s.send(t.Context(), b, to); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// CommitOpenTransaction commits what LeaveTransactionOpen has left.
+func CommitOpenTransaction(t *testing.T, s *ExactlyOnce) error {
+	t.Helper()
+	return s.commitTxn(t.Context())
 }

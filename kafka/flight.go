@@ -19,6 +19,7 @@ type outgoing struct {
 	partition  int32
 	mark       int
 	index      int // in the batch
+	slot       int32
 	flight     *flight
 }
 
@@ -53,6 +54,28 @@ type flight struct {
 	want     int
 	first    *failure
 	places   []Place // as Batch.Places
+
+	targets
+	ends []flown // as long as parts
+}
+
+// targets are the partitions that records go to: parts are all of them, slots says for
+// each record which one it is.
+type targets struct {
+	parts []topicPartition
+	slots []int32
+}
+
+// flown is what was acknowledged of one partition.
+type flown struct {
+	records int32
+	offset  int64 // the highest
+	unknown bool  // the broker did not say all offsets
+}
+
+// aim says where the records are to go.
+func (f *flight) aim(to targets) {
+	f.targets, f.ends = to, make([]flown, len(to.parts))
 }
 
 func newFlight(marks int, recs []Record) *flight {
@@ -65,6 +88,11 @@ func (f *flight) acked(o *outgoing) {
 	f.tracker.ack(o.mark)
 	if o.index < len(f.places) {
 		f.places[o.index] = Place{o.msg.Partition, o.msg.Offset}
+	}
+	if len(f.ends) > 0 {
+		e := &f.ends[o.slot]
+		e.records++
+		e.offset, e.unknown = max(e.offset, o.msg.Offset), e.unknown || o.msg.Offset < 0
 	}
 	f.answer()
 	f.mu.Unlock()

@@ -92,7 +92,7 @@ func partition(t *testing.T, key []byte, n int32) int32 {
 	t.Helper()
 	o := &outgoing{partition: -1}
 	p := &producer{keys: map[string][]byte{}}
-	got, err := newPartitioner("orders").Partition(p.message(o, 0, &Record{Topic: "orders", Partition: -1, Key: key}, nil), n)
+	got, err := newPartitioner("orders").Partition(p.message(o, 0, &Record{Topic: "orders", Partition: -1, Key: key}, newFlight(0, nil)), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func FuzzPositionRecords(f *testing.F) {
 	}
 	pos := position.Position{Flavor: position.MySQL, Set: set, Seq: 9}
 	for range 2 {
-		key, value, err := w.next(w.at, nil, pos)
+		key, value, err := w.next(w.at, nil, pos, nil)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -25,6 +25,7 @@ type Metrics struct {
 	transactions *prometheus.CounterVec
 	fenced       prometheus.Counter
 	tainted      prometheus.Counter
+	leftovers    prometheus.Counter
 
 	mu     sync.Mutex
 	topics map[string]*topicCounters
@@ -74,10 +75,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "binlog_outbox_kafka_transactions_tainted_total",
 			Help: "Commits that the Kafka client had to repeat, after which the producer takes a new epoch.",
 		}),
+		leftovers: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "binlog_outbox_kafka_markers_repaired_total",
+			Help: "Partitions in which Kafka had ended a transaction without its marker, and which got one then.",
+		}),
 		topics: map[string]*topicCounters{},
 	}
 	if reg != nil {
-		reg.MustRegister(m.records, m.bytes, m.retries, m.duration, m.inflight, m.transactions, m.fenced, m.tainted)
+		reg.MustRegister(m.records, m.bytes, m.retries, m.duration, m.inflight, m.transactions, m.fenced, m.tainted, m.leftovers)
 	}
 	return m
 }

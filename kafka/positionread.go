@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-
-	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
 const (
@@ -24,34 +22,31 @@ const (
 )
 
 // readPosition reads the position topic, read_committed, up to the open record of
-// the given run, which is committed already: that is an exact end. The last
-// offsets nearly always suffice; if not, it reads from the start.
+// the given run, which is committed already: that is an exact end. Without a run it
+// reads what is committed for now. The last offsets nearly always suffice; if not, it
+// reads from the start.
 //
 // It uses plain fetches, since sarama's consumer waits a fixed 100 ms for each
 // subscription.
-func readPosition(ctx context.Context, client sarama.Client, topic, run string) (pos position.Position, found bool, err error) {
+func readPosition(ctx context.Context, client sarama.Client, topic, run string) (*history, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	newest, err := client.GetOffset(topic, 0, sarama.OffsetNewest)
 	if err != nil {
-		return pos, false, err
+		return nil, err
 	}
 	oldest, err := client.GetOffset(topic, 0, sarama.OffsetOldest)
 	if err != nil {
-		return pos, false, err
+		return nil, err
 	}
 	from := max(oldest, newest-positionTail)
 	for {
 		r := positionReader{client: client, topic: topic, run: run, offset: from}
 		if err := r.read(ctx); err != nil {
-			return pos, false, err
+			return nil, err
 		}
 		if r.history.complete() || from == oldest {
-			pos, found, err = r.history.position()
-			if err != nil {
-				return pos, false, unreadable(topic, err)
-			}
-			return pos, found, nil
+			return &r.history, nil
 		}
 		from = oldest
 	}
@@ -92,7 +87,7 @@ func (r *positionReader) read(ctx context.Context) error {
 			return err
 		}
 		found, err := r.block(block)
-		if err != nil || found {
+		if err != nil || found || r.run == "" && r.offset >= block.LastStableOffset {
 			return err
 		}
 	}
@@ -105,18 +100,22 @@ func isMoving(err error) bool {
 }
 
 func (r *positionReader) fetch() (*sarama.FetchResponseBlock, error) {
-	leader, err := r.client.Leader(r.topic, 0)
+	return fetchFrom(r.client, topicPartition{r.topic, 0}, r.offset, sarama.ReadCommitted)
+}
+
+func fetchFrom(client sarama.Client, at topicPartition, offset int64, isolation sarama.IsolationLevel) (*sarama.FetchResponseBlock, error) {
+	leader, err := client.Leader(at.topic, at.id)
 	if err != nil {
 		return nil, err
 	}
 	req := &sarama.FetchRequest{Version: fetchVersion, MaxWaitTime: int32(fetchWait.Milliseconds()), MinBytes: 1, MaxBytes: fetchBytes,
-		Isolation: sarama.ReadCommitted, SessionEpoch: -1}
-	req.AddBlock(r.topic, 0, r.offset, fetchBytes, -1)
+		Isolation: isolation, SessionEpoch: -1}
+	req.AddBlock(at.topic, at.id, offset, fetchBytes, -1)
 	resp, err := leader.Fetch(req)
 	if err != nil {
 		return nil, err
 	}
-	block := resp.GetBlock(r.topic, 0)
+	block := resp.GetBlock(at.topic, at.id)
 	if block == nil {
 		return nil, sarama.ErrIncompleteResponse
 	}

@@ -41,6 +41,7 @@ type openRecord struct {
 type fullRecord struct {
 	ID       string            `json:"id"`
 	Position position.Position `json:"position"`
+	Trace    json.RawMessage   `json:"trace,omitempty"`
 }
 
 // deltaRecord is the position that has come over the given transactions since the
@@ -49,6 +50,7 @@ type deltaRecord struct {
 	Base     string            `json:"base"`
 	Since    []run             `json:"since,omitempty"`
 	Position position.Position `json:"position"`
+	Trace    json.RawMessage   `json:"trace,omitempty"`
 }
 
 // run is a run of transactions of one sequence, First to GTID.Seq.
@@ -156,6 +158,25 @@ func (h *history) take(key, value []byte) error {
 		h.delta = &d
 	}
 	return nil
+}
+
+// trace returns what the last record says beside the position, nil if it says nothing.
+func (h *history) trace() (*trace, error) {
+	var raw json.RawMessage
+	switch {
+	case h.delta != nil:
+		raw = h.delta.Trace
+	case h.full != nil:
+		raw = h.full.Trace
+	}
+	if len(raw) == 0 {
+		return nil, nil //nolint:nilnil // there need not be one
+	}
+	var t trace
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return nil, fmt.Errorf("decoding what it says of partitions: %w", err)
+	}
+	return &t, nil
 }
 
 // complete reports whether nothing before what was read can matter.

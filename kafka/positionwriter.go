@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -36,14 +38,20 @@ type positionWriter struct {
 
 // next returns key and value of the record for a batch that ends at pos and goes
 // over marks. It must be called once for each batch, in order.
-func (w *positionWriter) next(now time.Time, marks []position.Mark, pos position.Position) (key, value []byte, err error) {
+func (w *positionWriter) next(now time.Time, marks []position.Mark, pos position.Position, t *trace) (key, value []byte, err error) {
+	var beside json.RawMessage
+	if t != nil {
+		if beside, err = json.Marshal(t); err != nil {
+			return nil, nil, fmt.Errorf("encoding position: %w", err)
+		}
+	}
 	for i := range marks {
 		w.since.add(marks[i])
 	}
 	if w.wantFull(now, pos) {
 		w.fulls++
-		value, err := encodePosition(fullRecord{ID: w.id(), Position: pos})
-		w.at, w.size, w.deltas = now, len(value), 0
+		value, err := encodePosition(fullRecord{ID: w.id(), Position: pos, Trace: beside})
+		w.at, w.size, w.deltas = now, len(value)-len(beside), 0
 		w.since.reset()
 		if pos.Set != nil {
 			w.count = pos.Set.Count()
@@ -52,7 +60,7 @@ func (w *positionWriter) next(now time.Time, marks []position.Mark, pos position
 	}
 	w.deltas++
 	pos.Set = nil
-	value, err = encodePosition(deltaRecord{Base: w.id(), Since: w.since.list, Position: pos})
+	value, err = encodePosition(deltaRecord{Base: w.id(), Since: w.since.list, Position: pos, Trace: beside})
 	return []byte(deltaKey), value, err
 }
 

@@ -42,6 +42,7 @@ func (f Finding) String() string {
 
 // Bits of the authorised operations that brokers tell (AclOperation).
 const (
+	opRead            = 3
 	opWrite           = 4
 	opCreate          = 5
 	opIdempotentWrite = 12
@@ -91,6 +92,7 @@ type probe struct {
 	cfg         *Config
 	exactlyOnce bool
 	client      sarama.Client
+	blind       bool // the brokers do not tell what is open
 	findings    []Finding
 }
 
@@ -138,9 +140,14 @@ func (p *probe) version(subject string, b *sarama.Broker) {
 		p.add(OK, subject, "answers", "")
 		return
 	}
-	if err := supportsExactlyOnce(b); err != nil {
+	sees, err := supportsExactlyOnce(b)
+	if err != nil {
 		p.add(Failed, subject, err.Error(), "upgrade the brokers or use delivery at_least_once")
 		return
+	}
+	if p.blind = p.blind || !sees; !sees {
+		p.add(Warning, subject, "does not answer DescribeProducers and DescribeTransactions: what a transaction leaves open in a partition without a leader can't be seen, so that rows may come twice or be lost when a broker fails",
+			"use brokers that do (Apache Kafka 3.0 and newer), or topics with several replicas and min.insync.replicas of 2")
 	}
 	req := &sarama.DescribeConfigsRequest{Version: 2, Resources: []*sarama.ConfigResource{{
 		Type: sarama.BrokerResource, Name: strconv.Itoa(int(p.brokerID(b))), ConfigNames: []string{verificationKey}}}}

@@ -36,11 +36,13 @@ type producer struct {
 	dialer  *dialer
 	topics  *topics
 	client  sarama.Client
+	sees    bool                                  // the brokers tell which transactions are open
 	async   sarama.AsyncProducer                  // nil until started
 	status  *atomic.Pointer[sarama.AsyncProducer] // async for sarama's goroutines
 
 	out     []outgoing
-	keys    map[string][]byte // header names as bytes
+	by      map[string]sarama.Partitioner // by topic
+	keys    map[string][]byte             // header names as bytes
 	wave    map[string]*waveTopic
 	drained chan struct{} // closed when sarama's producer is gone
 	closing sync.Once
@@ -184,6 +186,10 @@ func (p *producer) grow(n int) {
 // message fills o with r, which is recs[i].
 func (p *producer) message(o *outgoing, i int, r *Record, f *flight) *sarama.ProducerMessage {
 	o.flight, o.index, o.mark, o.partition = f, i, r.Mark, r.Partition
+	if len(f.slots) > 0 {
+		o.slot = f.slots[i]
+		o.partition = f.parts[o.slot].id
+	}
 	// A broker that has the record already says so without its offset.
 	o.msg = sarama.ProducerMessage{Topic: r.Topic, Metadata: o, Headers: p.headers(o, r), Offset: -1}
 	if r.Key != nil {

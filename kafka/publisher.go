@@ -21,6 +21,7 @@ type Publisher struct {
 	log     *slog.Logger
 	metrics *Metrics
 	limits  *limits
+	unseen  unseenTopics
 }
 
 // NewPublisher checks cfg, which it keeps. m may be nil.
@@ -68,10 +69,11 @@ func reach(sc *sarama.Config, brokers []string, check func(*sarama.Broker) error
 // transactionRetry is called before each repeated request of a transaction; sarama
 // tells nobody else.
 func (p *Publisher) connect(ctx context.Context, transactionalID string, transactionRetry func()) (*producer, error) {
+	sees := false
 	check := func(*sarama.Broker) error { return nil }
 	if transactionalID != "" {
-		check = func(b *sarama.Broker) error {
-			if err := supportsExactlyOnce(b); err != nil {
+		check = func(b *sarama.Broker) (err error) {
+			if sees, err = supportsExactlyOnce(b); err != nil {
 				return err
 			}
 			awaitCoordinator(ctx, b, transactionalID)
@@ -106,8 +108,8 @@ func (p *Publisher) connect(ctx context.Context, transactionalID string, transac
 		return nil, classify("making the Kafka client", err)
 	}
 	return &producer{
-		cfg: &p.cfg, metrics: p.metrics, dialer: d, topics: newTopics(&p.cfg, client, p.limits, p.log), client: client, status: &status,
-		keys: map[string][]byte{}, wave: map[string]*waveTopic{}, drained: make(chan struct{}), closed: make(chan struct{}),
+		cfg: &p.cfg, metrics: p.metrics, dialer: d, topics: newTopics(&p.cfg, client, p.limits, p.log), client: client, status: &status, sees: sees,
+		keys: map[string][]byte{}, by: map[string]sarama.Partitioner{}, wave: map[string]*waveTopic{}, drained: make(chan struct{}), closed: make(chan struct{}),
 	}, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -56,6 +58,40 @@ func (l *limits) set(topic string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bytes[topic] = n
+}
+
+// unseenTopics are those of which a term can't see what transactions leave open; the
+// empty name stands for all. It is safe for concurrent use.
+type unseenTopics struct {
+	mu        sync.Mutex
+	now, told map[string]bool
+}
+
+// begin forgets what an earlier epoch could not see.
+func (u *unseenTopics) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.now = map[string]bool{}
+}
+
+// add reports whether nobody was told of the topic yet.
+func (u *unseenTopics) add(topic string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.told == nil {
+		u.told = map[string]bool{}
+	}
+	first := !u.told[topic]
+	u.now[topic], u.told[topic] = true, true
+	return first
+}
+
+// Unseen returns the topics of which the sink that is open can't see what a transaction
+// left open in a partition without a leader, in order; an empty name stands for all.
+func (p *Publisher) Unseen() []string {
+	p.unseen.mu.Lock()
+	defer p.unseen.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.unseen.now))
 }
 
 // topics knows the topics that this term has sent to: that they exist, how many

@@ -93,9 +93,9 @@ func Mutants() []Mutant { //nolint:funlen // a table
 		}
 `},
 				{sink, `
-		pos, found, err = readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
+		read, err := readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
 `, `
-		pos, found, err = early.position()
+		read := early
 `},
 				{sink, `
 // claim sends`, `
@@ -197,7 +197,7 @@ var remembered sync.Map
 	"sync/atomic"
 `},
 				{sink, `
-	_ = s.p.within(ctx, s.p.async.AbortTxn) // the next opening aborts it if this did not
+	_ = s.p.within(ctx, s.abortRaw) // the next opening aborts it if this did not
 	s.p.stop()
 `, `
 	if s.p.within(ctx, s.p.async.AbortTxn) == nil {
@@ -214,7 +214,7 @@ var remembered sync.Map
 	s.dead = true
 	if p, ok := parked.LoadAndDelete(s.pub); ok {
 		last, _ := lasts.Load(s.pub)
-		s.dead, s.p, s.positions = false, p.(*producer), positionWriter{run: uuid.NewString()}
+		s.dead, s.p, s.positions, s.parts = false, p.(*producer), positionWriter{run: uuid.NewString()}, newPartitions()
 		return last.(position.Position).Clone(), true, nil
 	}
 	pos, found, err = s.takeOver(ctx)
@@ -238,15 +238,23 @@ var parked, lasts sync.Map
 			Level: many, Package: fast, Test: "^TestSchedules$/^late$",
 			Edits: []Edit{
 				{sink, `
-	if err := s.sendAll(ctx, b.Records, b.Places); err != nil {
+	if err := s.sendAll(ctx, b.Records, b.Places, to); err != nil {
+		return err
+	}
+	key, value, err := s.positions.next(time.Now(), b.Marks, b.Position, s.parts.trace())
+	if err != nil {
 		return err
 	}
 	return s.sendPosition(ctx, key, value)
 `, `
+	key, value, err := s.positions.next(time.Now(), b.Marks, b.Position, s.parts.trace())
+	if err != nil {
+		return err
+	}
 	if err := s.sendPosition(ctx, key, value); err != nil {
 		return err
 	}
-	return s.sendAll(ctx, b.Records, b.Places)
+	return s.sendAll(ctx, b.Records, b.Places, to)
 `},
 				{sink, `
 	s.tainted = s.retries.Load() > 0

@@ -1,0 +1,264 @@
+package kafka_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
+	"github.com/binlog-outbox/binlog-outbox/test/servers"
+)
+
+// Three healthy brokers, position topic and transaction log on all of them. Only the
+// topic of the events has one replica, on a broker that is not the transaction's
+// coordinator. That broker is killed in the middle of a transaction, and a new leader
+// takes over before it is back. Kafka writes no marker there.
+func TestRealMarkerOfALeaderlessPartition(t *testing.T) {
+	c := servers.KafkaClusterForTest(t, 3, servers.KafkaOptions{Own: true, JVMArgs: []string{markersLogged(t)}, Properties: []string{
+		"transaction.abort.timed.out.transaction.cleanup.interval.ms=1000", // 10 s by default: only so that it takes less time
+	}})
+	l := leaderless{KafkaCluster: c, reader: kafkatest.Reader{Brokers: c.Addrs()}}
+	t.Run("an aborted transaction becomes visible", l.aborted)
+	t.Run("a committed transaction is lost", l.committed)
+	t.Run("the position of an aborted transaction becomes visible", l.position)
+}
+
+// markersLogged has the brokers log the markers that they skip.
+func markersLogged(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "log4j2.properties")
+	err := os.WriteFile(path, []byte(`rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d{ISO8601} %p %m (%c)%n
+logger.markers.name=kafka.coordinator.transaction.TransactionMarkerChannelManager
+logger.markers.level=info
+`), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "-Dlog4j2.configurationFile=" + path
+}
+
+type leaderless struct {
+	*servers.KafkaCluster
+	reader kafkatest.Reader
+}
+
+func (l leaderless) client(t *testing.T) sarama.Client {
+	t.Helper()
+	cfg := sarama.NewConfig()
+	cfg.Version = sarama.V4_0_0_0
+	client, err := sarama.NewClient(l.Addrs(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// prepare makes the topic on one broker that does not coordinate the transactions.
+func (l leaderless) prepare(t *testing.T, name string) (pub *kafka.Publisher, victim *servers.Kafka, coordinator *sarama.Broker) {
+	t.Helper()
+	cfg := config(l.Addrs())
+	cfg.Connector = name
+	pub = publisher(t, cfg)
+	s, _, _ := reopen(t, pub)
+	closeSink(t, s)
+	client := l.client(t)
+	coordinator, err := client.TransactionCoordinator(cfg.TransactionalID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range l.Brokers {
+		if int32(b.NodeID()) != coordinator.ID() {
+			victim = b
+		}
+	}
+	admin, err := l.Brokers[0].Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	err = admin.CreateTopic(name, &sarama.TopicDetail{NumPartitions: -1, ReplicationFactor: -1, ReplicaAssignment: map[int32][]int32{0: {int32(victim.NodeID())}}}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, name, true)
+	t.Logf("coordinator is broker %d, the topic is on broker %d", coordinator.ID(), victim.NodeID())
+	return pub, victim, coordinator
+}
+
+// await waits until a broker knows a leader of the topic, or knows that there is none.
+func (l leaderless) await(t *testing.T, b *sarama.Broker, topic string, has bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		m, err := b.GetMetadata(&sarama.MetadataRequest{Version: 7, Topics: []string{topic}})
+		if err == nil && len(m.Topics) == 1 && len(m.Topics[0].Partitions) == 1 && (m.Topics[0].Partitions[0].Leader >= 0) == has {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no answer as wanted about %s: %v", topic, err)
+		}
+	}
+}
+
+func (l leaderless) values(t *testing.T, topic string) string {
+	t.Helper()
+	recs, err := l.reader.Read(t.Context(), topic, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(values(recs))
+}
+
+// said shows what the brokers log about it.
+func (l leaderless) said(t *testing.T) {
+	for _, b := range l.Brokers {
+		text, _ := os.ReadFile(b.LogPath())
+		for _, line := range strings.Split(string(text), "\n") {
+			if strings.Contains(line, "likely deleted already") {
+				t.Logf("broker %d: %s", b.NodeID(), line)
+			}
+		}
+	}
+}
+
+func (l leaderless) aborted(t *testing.T) {
+	pub, victim, coordinator := l.prepare(t, "aborted")
+	batches := newBatcher("aborted")
+	old, _, _ := reopen(t, pub)
+	kept := batches.next(1, 1)
+	commit(t, old, kept)
+	kafka.LeaveTransactionOpen(t, old, batches.next(1, 1)) // its leader dies here
+	batches.seq--
+
+	if err := victim.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, "aborted", false)
+	young := pub.ExactlyOnce(2)
+	pos, found, err := young.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPosition(t, pos, found, kept.Position)
+	if err := victim.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, "aborted", true)
+	commit(t, young, batches.next(1, 1))
+	closeSink(t, young)
+	if got := l.values(t, "aborted"); got != "[1/0 2/0]" {
+		t.Errorf("a read_committed consumer sees %s, want [1/0 2/0]", got)
+	}
+	l.said(t)
+}
+
+func (l leaderless) committed(t *testing.T) {
+	pub, victim, coordinator := l.prepare(t, "committed")
+	batches := newBatcher("committed")
+	one, _, _ := reopen(t, pub)
+	first := batches.next(1, 1)
+	kafka.LeaveTransactionOpen(t, one, first)
+	if err := victim.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, "committed", false)
+	if err := kafka.CommitOpenTransaction(t, one); err != nil {
+		t.Fatal("the commit is refused, as it should be: ", err)
+	}
+	if err := victim.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, "committed", true)
+	// The next leader dies in the middle of its first transaction.
+	two, pos, found := reopen(t, pub)
+	wantPosition(t, pos, found, first.Position)
+	kafka.LeaveTransactionOpen(t, two, batches.next(1, 1))
+	batches.seq--
+	three, pos, found := reopen(t, pub)
+	wantPosition(t, pos, found, first.Position)
+	commit(t, three, batches.next(1, 1))
+	closeSink(t, three)
+	if got := l.values(t, "committed"); got != "[1/0 2/0]" {
+		t.Errorf("a read_committed consumer sees %s, want [1/0 2/0]", got)
+	}
+	l.said(t)
+}
+
+// The topic of the events has three replicas, the one of the position has one, as it
+// is created where default.replication.factor is 1, Kafka's default. Its broker is away
+// for longer than the transaction may take; nobody opens a sink meanwhile.
+func (l leaderless) position(t *testing.T) {
+	cfg := config(l.Addrs())
+	cfg.Connector, cfg.TransactionTimeout = "position", 4*time.Second
+	pub := publisher(t, cfg)
+	client := l.client(t)
+	coordinator, err := client.TransactionCoordinator(cfg.TransactionalID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var victim *servers.Kafka
+	for _, b := range l.Brokers {
+		if int32(b.NodeID()) != coordinator.ID() {
+			victim = b
+		}
+	}
+	admin, err := l.Brokers[0].Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	compact := "compact"
+	err = admin.CreateTopic(cfg.PositionTopic(), &sarama.TopicDetail{NumPartitions: -1, ReplicationFactor: -1,
+		ReplicaAssignment: map[int32][]int32{0: {int32(victim.NodeID())}}, ConfigEntries: map[string]*string{"cleanup.policy": &compact}}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Brokers[0].CreateTopic("position", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, cfg.PositionTopic(), true)
+	batches := newBatcher("position")
+	old, _, _ := reopen(t, pub)
+	kept := batches.next(1, 1)
+	commit(t, old, kept)
+	kafka.LeaveTransactionOpen(t, old, batches.next(1, 1)) // its leader dies here
+	if err := victim.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, cfg.PositionTopic(), false)
+	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		got, err := coordinator.DescribeTransactions(&sarama.DescribeTransactionsRequest{TransactionalIDs: []string{cfg.TransactionalID()}})
+		if err == nil && len(got.TransactionStates) == 1 && got.TransactionStates[0].TransactionState == "CompleteAbort" {
+			break
+		}
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("the transaction is not aborted: %+v, %v", got, err)
+		}
+	}
+	if err := victim.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, cfg.PositionTopic(), true)
+	young, pos, found := reopen(t, pub)
+	if !found || pos.Last.Seq != kept.Position.Last.Seq {
+		t.Errorf("the position says that transaction %d is published, the last one that was committed is %d", pos.Last.Seq, kept.Position.Last.Seq)
+	}
+	// The connector goes on behind it.
+	batches.seq, batches.set = pos.Last.Seq, pos.Set
+	commit(t, young, batches.next(1, 1))
+	closeSink(t, young)
+	if got := l.values(t, "position"); got != "[1/0 2/0 3/0]" && got != "[1/0 2/0]" {
+		t.Errorf("a read_committed consumer sees %s", got)
+	}
+	l.said(t)
+}
