@@ -95,6 +95,12 @@ func OpenInitial(ctx context.Context, cfg Config, from position.Position) (*Init
 func (s *Initial) prepare(ctx context.Context, sel *selector, at position.Initial) (*sweep, error) {
 	stop := context.AfterFunc(ctx, s.dialer.close)
 	defer stop()
+	// What is gone on with has waited for that when it began, but for another server.
+	if at.Table == "" || s.scout.server.Flavor == position.MariaDB {
+		if err := sel.settle(ctx, s.from.HasGTID()); err != nil {
+			return nil, err
+		}
+	}
 	s.cfg.progress("looking at the outbox tables")
 	tables, estimate, err := sel.tables(ctx)
 	if err != nil {

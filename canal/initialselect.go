@@ -103,9 +103,9 @@ func (s *selector) close() {
 }
 
 // CheckInitial looks whether the rows that stand in the outbox tables could be read
-// now, by reading one of each table. It returns the number of tables, and of their
-// rows as the server estimates.
-func CheckInitial(ctx context.Context, cfg Config) (tables int, rows uint64, err error) {
+// now, from a start by GTID set or by file and offset, by reading one of each table. It
+// returns the number of tables, and of their rows as the server estimates.
+func CheckInitial(ctx context.Context, cfg Config, byGTID bool) (tables int, rows uint64, err error) {
 	cfg = cfg.withDefaults()
 	host, err := choose(ctx, cfg, nil)
 	if err != nil {
@@ -117,6 +117,9 @@ func CheckInitial(ctx context.Context, cfg Config) (tables int, rows uint64, err
 	defer context.AfterFunc(ctx, d.close)()
 	s := &selector{cfg: cfg, dialer: d, needed: cfg.Needed, limit: 1, shapes: map[schema.Name]*selectShape{}}
 	defer s.close()
+	if err := s.settle(ctx, byGTID); err != nil {
+		return 0, 0, err
+	}
 	list, rows, err := s.tables(ctx)
 	for _, t := range list {
 		if err == nil {

@@ -160,7 +160,7 @@ func TestRealInitialRefusals(t *testing.T) {
 			db.exec("DROP TABLE IF EXISTS outbox", c.ddl)
 			at := db.now()
 			at.Initial = &position.Initial{}
-			tables, _, err := canal.CheckInitial(t.Context(), db.cfg)
+			tables, _, err := canal.CheckInitial(t.Context(), db.cfg, true)
 			if c.says == "" {
 				if err != nil || tables != 1 {
 					t.Errorf("%d tables, %v", tables, err)

@@ -406,11 +406,17 @@ func (s *session) binlogs() ([]Binlog, error) {
 
 // startOf is the GTID position at which a binlog of MariaDB begins.
 func (s *session) startOf(file string) (*position.Set, error) {
-	v, err := s.value("the beginning of its oldest binlog", "SELECT BINLOG_GTID_POS('"+quoted(file)+"', 4)")
+	v, err := s.gtidAt(file, 4)
 	if err != nil {
 		return nil, err
 	}
 	return parseServerSet(position.MariaDB, v)
+}
+
+// gtidAt is the GTID position at a place in a binlog of MariaDB; empty when there is
+// no such place, too.
+func (s *session) gtidAt(file string, pos uint64) (string, error) {
+	return s.value("the GTID position in "+file, fmt.Sprintf("SELECT BINLOG_GTID_POS('%s', %d)", quoted(file), pos))
 }
 
 func quoted(s string) string { return strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) }

@@ -89,15 +89,15 @@ func probeSource(ctx context.Context, node *config.Config, c *config.Connector) 
 		out = append(out, patternCheck(ctx, cc))
 	}
 	if c.Source.Start.WithRows() {
-		out = append(out, initialCheck(ctx, cc))
+		out = append(out, initialCheck(ctx, cc, server.GTIDMode == "ON" && c.Source.Positions != config.PositionsFile))
 	}
 	return out
 }
 
 // initialCheck reads a row of each outbox table, as the start will.
-func initialCheck(ctx context.Context, cc canal.Config) Check {
+func initialCheck(ctx context.Context, cc canal.Config, byGTID bool) Check {
 	const name = "source: rows that stand in the tables"
-	tables, rows, err := canal.CheckInitial(ctx, cc)
+	tables, rows, err := canal.CheckInitial(ctx, cc, byGTID)
 	switch {
 	case err != nil:
 		return Check{
