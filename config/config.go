@@ -32,6 +32,8 @@ type Node struct {
 	ID              string        `yaml:"id"`
 	DataDir         string        `yaml:"data_dir"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`
+	// TraceIDs bounds what all connectors remember of published events.
+	TraceIDs int `yaml:"trace_ids"`
 }
 
 // Cluster is the Raft group of connector nodes. No peers: a single node.

@@ -50,6 +50,8 @@ func nodeFields() []field {
 			doc: "Directory for what the node must remember: positions, decisions, its part of the cluster. Made when missing. Also --data-dir and BINLOG_OUTBOX_DATA_DIR."},
 		{path: "node.shutdown_timeout", def: "30s", replaces: "task.shutdown.graceful.timeout.ms",
 			doc: "How long a node that was told to stop may take to finish and commit the batch in hand."},
+		{path: "node.trace_ids", def: "2000000",
+			doc: "How many published events all connectors of a node remember together (connectors[].trace.ids); the busiest forget first."},
 
 		{path: "cluster", doc: "The connector nodes that stand in for each other. Without peers this is a single node."},
 		{path: "cluster.listen", example: "0.0.0.0:7400",

@@ -178,6 +178,7 @@ func (b *builder) node() {
 	b.require(c.Node.ID != "", "node.id", "is required, since this host has no name")
 	b.require(c.Node.DataDir != "", "node.data_dir", "must not be empty")
 	b.positive("node.shutdown_timeout", c.Node.ShutdownTimeout)
+	b.require(c.Node.TraceIDs >= 0 && c.Node.TraceIDs <= maxTraceIDs, "node.trace_ids", "%d must be between 0 and %d", c.Node.TraceIDs, maxTraceIDs)
 	b.cluster(&c.Cluster)
 	if c.Admin.Listen != "" {
 		b.address("admin.listen", c.Admin.Listen)

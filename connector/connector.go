@@ -39,8 +39,8 @@ type Config struct {
 	// SequenceHeaders adds to every record where it stands in its transaction and in
 	// the life of the connector; see HeaderSeq.
 	SequenceHeaders bool
-	// TrailIDs is how many of the last published events Find knows of; 0 for none.
-	TrailIDs int
+	// Trail is told of all that is published, and Find asks it; nil remembers nothing.
+	Trail *trail.Trail
 	// Topics is told what is published to; nil when nobody wants to know.
 	Topics *Topics
 	// MaxAttempts is how many terms in a row may fail before they stream anything
@@ -100,7 +100,7 @@ func New(cfg Config, sources Sources, sinks Sinks, enc Encoder, pos Positions, r
 		status: Status{Name: cfg.Name, State: Unassigned, Since: time.Now()},
 	}
 	if _, ok := enc.(Identifier); ok {
-		c.trail = trail.New(cfg.TrailIDs)
+		c.trail = cfg.Trail
 	}
 	c.metrics = newMetrics(reg, c)
 	return c

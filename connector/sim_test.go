@@ -20,6 +20,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/trail"
 )
 
 // world is a whole connector with everything around it scripted from one seed: a
@@ -43,7 +44,7 @@ type world struct {
 	beats  []time.Time   // heartbeat records that are in the log
 	beat   time.Duration // Config.HeartbeatEvery
 	busy   bool          // the store refuses every other save
-	trail  int           // Config.TrailIDs
+	trail  int           // of Config.Trail, in ids
 	saves  int
 	// attempts is Config.MaxAttempts when it is above 0.
 	attempts int
@@ -442,7 +443,7 @@ func (w *world) connector() *Connector {
 	cfg := DefaultConfig()
 	cfg.Name = "sim"
 	cfg.SequenceHeaders = true
-	cfg.TrailIDs = w.trail
+	cfg.Trail = trail.NewBudget(w.trail).New(w.trail)
 	cfg.Topics = &w.topics
 	cfg.Errors = w.bad.policy
 	cfg.Limits = Limits{Rows: 7, Bytes: 1 << 20}

@@ -15,8 +15,7 @@ const chunkRows = 4096
 // event and 17 for a transaction. What can't be said as a difference begins a new
 // entry of the shared tables, or a new chunk.
 type chunk struct {
-	number int
-	base   int64 // milliseconds; when the first event became durable, or earlier
+	base int64 // milliseconds; when the first event became durable, or earlier
 
 	rows    int
 	ids     []ID

@@ -6,6 +6,7 @@ package trail
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,16 +17,34 @@ import (
 // ID stands for an event id in one Trail; 0 for none.
 type ID uint64
 
+// Budget bounds what several trails remember together. The trail that remembers most
+// forgets first, so that a busy one does not leave the others without a memory. It is
+// safe for concurrent use.
+type Budget struct {
+	mu     sync.Mutex // of all trails, too: they are used for microseconds at a time
+	chunks int        // that may be in use
+	used   int
+	trails []*Trail
+}
+
+// NewBudget returns a budget of so many ids for all trails together. Each trail has
+// room for some thousands, even beyond it.
+func NewBudget(ids int) *Budget { return &Budget{chunks: chunksFor(ids)} }
+
+func chunksFor(ids int) int { return (max(ids, 0) + chunkRows - 1) / chunkRows }
+
 // Trail is a bounded memory of published events, and of rows that were set aside.
 // When it is full, the oldest are forgotten. It is safe for concurrent use. A nil
 // *Trail remembers nothing.
 type Trail struct {
-	seed maphash.Seed
+	seed   maphash.Seed
+	budget *Budget
+	most   int // chunks
 
-	mu     sync.Mutex
+	// What follows is under the budget's mutex.
 	began  time.Time
-	chunks []*chunk // chunk n is at n modulo the length
-	last   int      // number of the chunk that is being filled; -1 before the first
+	chunks []*chunk // the oldest first; the last is being filled
+	first  int      // number of the oldest
 	asides []Aside
 	oldest int // of asides, once they are full
 	// lost is set once anything was forgotten that was published since began.
@@ -35,15 +54,33 @@ type Trail struct {
 // maxAsides is how many rows that were set aside are remembered.
 const maxAsides = 1000
 
-// New returns an empty memory of the given number of ids, rounded up to thousands;
-// nil for none.
-func New(ids int) *Trail {
+// New returns an empty memory of the given number of ids, rounded up to thousands, as
+// far as the budget has room; nil for none. Forget it when it is no longer used.
+func (b *Budget) New(ids int) *Trail {
 	if ids <= 0 {
 		return nil
 	}
 	// The chunk that is being filled does not count: it was emptied as a whole.
-	n := (ids+chunkRows-1)/chunkRows + 1
-	return &Trail{seed: maphash.MakeSeed(), chunks: make([]*chunk, n), last: -1}
+	t := &Trail{seed: maphash.MakeSeed(), budget: b, most: chunksFor(ids) + 1}
+	b.mu.Lock()
+	b.trails = append(b.trails, t)
+	b.mu.Unlock()
+	return t
+}
+
+// Forget gives all memory back to the budget. The trail may still be asked.
+func (t *Trail) Forget() {
+	if t == nil {
+		return
+	}
+	b := t.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(t.chunks) > 0 {
+		t.drop()
+	}
+	t.asides, t.most = nil, 0
+	b.trails = slices.DeleteFunc(b.trails, func(o *Trail) bool { return o == t })
 }
 
 // ID returns what stands for an event id, which is the text that a consumer sees.
@@ -93,9 +130,9 @@ func (t *Trail) Begin(now time.Time) {
 	if t == nil {
 		return
 	}
-	t.mu.Lock()
+	t.budget.mu.Lock()
 	t.began, t.lost = now, false
-	t.mu.Unlock()
+	t.budget.mu.Unlock()
 }
 
 // Add remembers n events that became durable at a time, in their order; row returns
@@ -104,8 +141,11 @@ func (t *Trail) Add(at time.Time, n int, row func(i int) Published) {
 	if t == nil || n == 0 {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.budget.mu.Lock()
+	defer t.budget.mu.Unlock()
+	if t.most == 0 {
+		return
+	}
 	c := t.filling(at)
 	var mark *position.Mark
 	for i := range n {
@@ -128,24 +168,49 @@ func (t *Trail) Add(at time.Time, n int, row func(i int) Published) {
 
 // filling returns the chunk that is being filled.
 func (t *Trail) filling(at time.Time) *chunk {
-	if t.last < 0 {
+	if len(t.chunks) == 0 {
 		return t.next(at)
 	}
-	return t.chunks[t.last%len(t.chunks)]
+	return t.chunks[len(t.chunks)-1]
 }
 
-// next empties the oldest chunk, which is filled from now on.
+// next returns an empty chunk, which is filled from now on.
 func (t *Trail) next(at time.Time) *chunk {
-	t.last++
-	i := t.last % len(t.chunks)
-	if t.chunks[i] == nil {
-		t.chunks[i] = newChunk()
-	} else {
-		t.lost = t.lost || !t.chunks[i].until().Before(t.began)
-		t.chunks[i].reset()
+	c := t.budget.take(t)
+	c.base = at.UnixMilli()
+	t.chunks = append(t.chunks, c)
+	return c
+}
+
+// take returns an empty chunk for t: a new one while there is room, else the oldest of
+// t or of the trail that has most.
+func (b *Budget) take(t *Trail) *chunk {
+	from := t
+	if len(t.chunks) < t.most {
+		for _, o := range b.trails {
+			if len(o.chunks) > len(from.chunks) {
+				from = o
+			}
+		}
+		if b.used < b.chunks || len(from.chunks) <= 2 {
+			b.used++
+			return newChunk()
+		}
 	}
-	t.chunks[i].number, t.chunks[i].base = t.last, at.UnixMilli()
-	return t.chunks[i]
+	c := from.drop()
+	b.used++
+	c.reset()
+	return c
+}
+
+// drop forgets the oldest chunk and returns it.
+func (t *Trail) drop() *chunk {
+	c := t.chunks[0]
+	t.lost = t.lost || !c.until().Before(t.began)
+	t.chunks = slices.Delete(t.chunks, 0, 1)
+	t.first++
+	t.budget.used--
+	return c
 }
 
 // SetAside remembers a row that was set aside.
@@ -154,8 +219,8 @@ func (t *Trail) SetAside(a Aside) {
 		return
 	}
 	a.Topic = strings.Clone(a.Topic)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.budget.mu.Lock()
+	defer t.budget.mu.Unlock()
 	if len(t.asides) < maxAsides {
 		t.asides = append(t.asides, a)
 		return
@@ -172,18 +237,17 @@ func (t *Trail) Find(id ID, limit int) []Found {
 	if t == nil || id == 0 {
 		return nil
 	}
-	t.mu.Lock()
-	number := t.last
-	t.mu.Unlock()
+	t.budget.mu.Lock()
+	number := t.first + len(t.chunks) - 1
+	t.budget.mu.Unlock()
 	for ; number >= 0 && len(out) < limit; number-- {
-		t.mu.Lock()
-		c := t.chunks[number%len(t.chunks)]
-		if c == nil || c.number != number {
-			t.mu.Unlock()
+		t.budget.mu.Lock()
+		if number < t.first || number >= t.first+len(t.chunks) {
+			t.budget.mu.Unlock()
 			break // forgotten, and so are those before it
 		}
-		out = c.find(id, limit, out)
-		t.mu.Unlock()
+		out = t.chunks[number-t.first].find(id, limit, out)
+		t.budget.mu.Unlock()
 	}
 	return out
 }
@@ -193,8 +257,8 @@ func (t *Trail) FindAside(id ID) (Aside, bool) {
 	if t == nil || id == 0 {
 		return Aside{}, false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.budget.mu.Lock()
+	defer t.budget.mu.Unlock()
 	for i := range t.asides {
 		// The newest is the one before the oldest.
 		a := t.asides[(t.oldest+2*len(t.asides)-1-i)%len(t.asides)]
@@ -211,11 +275,10 @@ func (t *Trail) Known() (since time.Time, ids int) {
 	if t == nil {
 		return time.Time{}, 0
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.budget.mu.Lock()
+	defer t.budget.mu.Unlock()
 	since = t.began
-	for n := max(0, t.last-len(t.chunks)+1); n <= t.last; n++ {
-		c := t.chunks[n%len(t.chunks)]
+	for _, c := range t.chunks {
 		if ids == 0 && c.rows > 0 && t.lost && c.since().After(since) {
 			since = c.since()
 		}

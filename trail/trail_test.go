@@ -105,7 +105,7 @@ func (h *history) transaction() position.Mark {
 func TestFoundIsWhatWasPublished(t *testing.T) {
 	for seed := range uint64(3) {
 		const ids = 5000
-		tr := New(ids)
+		tr := newTrail(ids)
 		h := newHistory(tr, seed)
 		tr.Begin(h.now)
 		for len(h.events) < 3*ids {
@@ -139,7 +139,7 @@ func TestFoundIsWhatWasPublished(t *testing.T) {
 
 // Rows from before the start are found by their number.
 func TestInitialRows(t *testing.T) {
-	tr := New(1000)
+	tr := newTrail(1000)
 	marks := make([]position.Mark, 100)
 	tr.Add(time.Now(), len(marks), func(i int) Published {
 		marks[i].Initial = &position.Initial{Database: "shop", Table: fmt.Sprint("outbox", i/50), Key: []string{"k"}, Begun: 7, Rows: uint64(i + 1)}
@@ -160,16 +160,16 @@ func TestInitialRows(t *testing.T) {
 // As many ids are remembered as were asked for, at least.
 func TestHoldsWhatItIsMadeFor(t *testing.T) {
 	const ids = 10_000
-	tr := New(ids)
+	tr := newTrail(ids)
 	fill(tr, 50_000, 6)
-	if _, kept := tr.Known(); kept < ids {
-		t.Errorf("%d remembered, want %d at least", kept, ids)
+	if _, kept := tr.Known(); kept < ids || kept > ids+2*chunkRows {
+		t.Errorf("%d remembered, want %d", kept, ids)
 	}
 }
 
 // An event that was published again has both places, the last first.
 func TestRepeatedEventHasAllItsPlaces(t *testing.T) {
-	tr := New(1000)
+	tr := newTrail(1000)
 	m := position.Mark{GTID: position.GTID{SID: server, Seq: 7}, First: 7}
 	for i := range int64(3) {
 		tr.Add(time.Now(), 1, func(int) Published {
@@ -185,7 +185,7 @@ func TestRepeatedEventHasAllItsPlaces(t *testing.T) {
 // What is said to be known begins with the leadership, or when something had to be
 // forgotten since then, with the oldest that is left.
 func TestKnownSince(t *testing.T) {
-	tr := New(4096)
+	tr := newTrail(4096)
 	began := time.UnixMilli(1_700_000_000_000).UTC()
 	tr.Begin(began)
 	add := func(n int, at time.Time) {
@@ -209,7 +209,7 @@ func TestKnownSince(t *testing.T) {
 
 // The rows that were set aside last are found, with the last decision about each.
 func TestAsides(t *testing.T) {
-	tr := New(1)
+	tr := newTrail(1)
 	for i := range 3 * maxAsides {
 		tr.SetAside(Aside{ID: ID(i + 1), Message: "first"})
 	}
@@ -227,7 +227,7 @@ func TestAsides(t *testing.T) {
 
 // Size 0 remembers nothing and costs nothing.
 func TestOff(t *testing.T) {
-	tr := New(0)
+	tr := newTrail(0)
 	if tr != nil {
 		t.Fatal("there is a memory")
 	}
@@ -273,7 +273,7 @@ func TestMemory(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	tr := New(ids)
+	tr := newTrail(ids)
 	fill(tr, ids+ids/2, 12)
 	used := float64(heap()-before) / ids
 	if _, kept := tr.Known(); kept < ids {
@@ -291,7 +291,7 @@ func TestMemory(t *testing.T) {
 func BenchmarkAdd(b *testing.B) {
 	for _, partitions := range []int{1, 12, 1000} {
 		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) {
-			tr := New(1_000_000)
+			tr := newTrail(1_000_000)
 			const rows = 1000
 			marks := make([]position.Mark, rows)
 			texts := make([][]byte, rows)
@@ -314,9 +314,52 @@ func BenchmarkAdd(b *testing.B) {
 
 // BenchmarkFind is the longest search: of what is not there.
 func BenchmarkFind(b *testing.B) {
-	tr := New(1_000_000)
+	tr := newTrail(1_000_000)
 	fill(tr, 1_500_000, 12)
 	for b.Loop() {
 		tr.Find(1, 1)
+	}
+}
+
+// newTrail returns a trail that has a budget of its own.
+func newTrail(ids int) *Trail { return NewBudget(ids + chunkRows).New(ids) }
+
+// Trails that share a budget keep to it together; busy ones leave a quiet one what it
+// has, and one that is forgotten leaves its room to the others.
+func TestBudget(t *testing.T) {
+	const ids = 20 * chunkRows
+	budget := NewBudget(ids)
+	quiet := budget.New(1_000_000)
+	fill(quiet, 5000, 3)
+	busy := []*Trail{budget.New(1_000_000), budget.New(1_000_000)}
+	known := func(tr *Trail) int {
+		_, n := tr.Known()
+		return n
+	}
+	for _, tr := range busy {
+		fill(tr, 200_000, 3)
+	}
+	fill(busy[0], 200_000, 3)
+	if n := known(quiet); n != 5000 {
+		t.Errorf("the quiet one knows %d events, want all 5000", n)
+	}
+	sum := known(busy[0]) + known(busy[1])
+	if sum+known(quiet) > ids || sum < ids/2 {
+		t.Errorf("the busy ones know %d events, of a budget of %d", sum, ids)
+	}
+	if a, b := known(busy[0]), known(busy[1]); a < ids/4 || b < ids/4 {
+		t.Errorf("they know %d and %d, which is no even share of %d", a, b, ids)
+	}
+	if since, _ := busy[1].Known(); !since.After(time.UnixMilli(1_700_000_000_000)) {
+		t.Errorf("known since %v, though what was published first was given up for another", since)
+	}
+	busy[1].Forget()
+	fill(busy[0], 200_000, 3)
+	if n := known(busy[0]); n < ids*3/4 {
+		t.Errorf("it knows %d events, though the other is gone", n)
+	}
+	fill(busy[1], 10_000, 3)
+	if n := known(busy[1]); n != 0 {
+		t.Errorf("a forgotten trail knows %d events", n)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/debezium"
 	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/trail"
 )
 
 // fleet is all connectors of this node: those of its file, which stay as they are,
@@ -29,6 +30,10 @@ type fleet struct {
 	reg      prometheus.Registerer
 	log      *slog.Logger
 	compiler *compiler
+	// remembered is what the trails of all connectors hold together.
+	remembered *trail.Budget
+
+	memory *memoryLimit // nil leaves the collector alone
 
 	mu      sync.Mutex
 	runners map[string]*runner
@@ -53,6 +58,7 @@ type runner struct {
 	// may go away.
 	conflict bool
 	metrics  *registrations
+	trail    *trail.Trail
 	// standby takes the source's series away while another node runs it.
 	standby func()
 }
@@ -66,7 +72,7 @@ type worker interface {
 
 // newFleet builds the connectors of the file; its error is about one of them.
 func newFleet(cfg *config.Config, node *ha.Node, n *notices, reg prometheus.Registerer, log *slog.Logger, c *compiler) (*fleet, error) {
-	f := &fleet{cfg: cfg, node: node, notices: n, reg: reg, log: log, compiler: c, runners: map[string]*runner{}, topics: map[string]*connector.Topics{}, changed: make(chan struct{})}
+	f := &fleet{cfg: cfg, node: node, notices: n, reg: reg, log: log, compiler: c, remembered: trail.NewBudget(cfg.Node.TraceIDs), runners: map[string]*runner{}, topics: map[string]*connector.Topics{}, changed: make(chan struct{})}
 	for i := range cfg.Connectors {
 		c := &cfg.Connectors[i]
 		r, err := f.newRunner(c)
@@ -105,8 +111,9 @@ func (f *fleet) newRunner(c *config.Connector) (_ *runner, err error) {
 		cc.Topics = &connector.Topics{}
 		f.topics[c.Name] = cc.Topics
 	}
+	cc.Trail = f.remembered.New(c.Trace.IDs)
 	return &runner{
-		name: c.Name, config: c, metrics: metrics, standby: src.canal.Metrics.Standby,
+		name: c.Name, config: c, metrics: metrics, trail: cc.Trail, standby: src.canal.Metrics.Standby,
 		worker: connector.New(cc, src, snk, route, pos, metrics, f.log),
 	}, nil
 }
@@ -130,6 +137,13 @@ func (f *fleet) fromFile(name string) *config.Connector {
 		}
 	}
 	return nil
+}
+
+// limitMemory makes m follow the number of connectors. It is called before the fleet is
+// at work.
+func (f *fleet) limitMemory(m *memoryLimit) {
+	f.memory = m
+	m.connectors(len(f.runners))
 }
 
 // follow keeps the fleet as the store has it until ctx ends.
@@ -157,7 +171,7 @@ func (f *fleet) reconcile() {
 		if declared && !kept && have.stored == nil || kept && slices.Equal(keys, have.stored) && declared == have.clash {
 			continue
 		}
-		have.metrics.unregister() // the series of its successor have the same names
+		have.release() // the series of its successor have the same names
 		delete(f.runners, name)
 		different = true
 		switch {
@@ -169,7 +183,7 @@ func (f *fleet) reconcile() {
 	}
 	for name, have := range f.runners {
 		if different && have.conflict {
-			have.metrics.unregister()
+			have.release()
 			delete(f.runners, name)
 		}
 	}
@@ -180,9 +194,17 @@ func (f *fleet) reconcile() {
 		}
 	}
 	if different {
+		f.memory.connectors(len(f.runners))
 		close(f.changed)
 		f.changed = make(chan struct{})
 	}
+}
+
+// release gives back what a runner that is replaced holds of the node; it may still be
+// at work.
+func (r *runner) release() {
+	r.metrics.unregister()
+	r.trail.Forget()
 }
 
 // declared builds a connector of the file again, which a clash had put aside.

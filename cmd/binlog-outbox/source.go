@@ -369,7 +369,6 @@ func connectorConfig(node *config.Config, c *config.Connector) connector.Config 
 	cc.Limits = connector.Limits{Rows: c.Limits.BatchRecords, Bytes: int(c.Limits.BatchBytes)}
 	cc.RetryInitial, cc.RetryMax = c.Retry.Initial, c.Retry.Max
 	cc.MaxAttempts, cc.SequenceHeaders = c.Retry.MaxAttempts, c.Headers.Sequence
-	cc.TrailIDs = c.Trace.IDs
 	cc.Errors = connector.Errors{
 		Row: connector.Action(c.Errors.Row), Record: connector.Action(c.Errors.Record), DeadLetterTopic: c.DeadLetterTopic(),
 	}
