@@ -123,7 +123,8 @@ type Position struct {
 	Pos       uint64     `json:"pos,omitempty"`
 	LastGTID  string     `json:"last_gtid,omitempty"`
 	EventTime *time.Time `json:"event_time,omitempty"`
-	// Sequence counts published outbox rows over the connector's life.
+	// Sequence is the number of the last published outbox row in the connector's life;
+	// where an operator sets the position it goes on 1,000,000,000 further.
 	Sequence uint64 `json:"sequence"`
 	// Initial says how far the initial rows are published; absent when there are none
 	// to come. The place in the binlog stands still until then.

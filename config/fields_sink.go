@@ -50,7 +50,7 @@ func kafkaFields() []field {
 		{path: "connectors[].headers.context", def: "true", replaces: "extended.headers.enabled",
 			doc: "Send Debezium's __debezium.context.* headers."},
 		{path: "connectors[].headers.sequence",
-			doc: "Send the headers __binlog_outbox.gtid, .ordinal (number of the row in its transaction, from 1), .seq (counts the connector's records from 1 without gaps) and .term, so that a consumer can drop a repetition: per partition, what is not above the highest seq it has seen."},
+			doc: "Send the headers __binlog_outbox.gtid, .ordinal (number of the row in its transaction, from 1), .seq (counts the connector's rows from 1; a row that is skipped leaves a gap, and where an operator sets the position it goes on 1,000,000,000 further) and .term, so that a consumer can drop a repetition: per partition, what is not above the highest seq it has seen."},
 
 		{path: "connectors[].kafka", doc: "The cluster written to."},
 		{path: "connectors[].kafka.brokers", replaces: "bootstrap.servers, producer.override.bootstrap.servers", required: true, example: "[kafka-1.example.internal:9092]",

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ import (
 func (w *world) choose(n int, choice uint64) (next uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stored = position.Position{Seq: w.stored.Seq, Choice: choice}
+	w.stored = position.Position{Seq: w.stored.Seq + position.SeqGap, Choice: choice}
 	if w.found = n >= 0; w.found {
 		w.stored.Flavor, w.stored.Set = position.MySQL, position.NewSet(position.MySQL)
 		if n > 0 {
@@ -69,5 +70,67 @@ func TestChoiceSchedules(t *testing.T) {
 				t.Fatalf("seed %d: ended before row %d of %d; choices %v", seed, next, w.rows, turns)
 			}
 		})
+	}
+}
+
+// No sequence number is given to two rows, nor to one row before and after an
+// operator's choice: consumers would drop the second as a repetition. What was
+// published after the last save counts, too.
+func TestNumbersAreNotGivenAgain(t *testing.T) {
+	for _, exactlyOnce := range []bool{true, false} {
+		for seed := range uint64(200) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(seed, exactlyOnce)
+				var turns []int // lengths of the log at the choices
+				for n := range uint64(4) {
+					w.life(w.connector(), time.Duration(1+w.intn(12))*time.Second, w.intn(3) > 0)
+					if w.intn(3) == 0 {
+						w.sunk, w.inSink = position.Position{}, false
+					}
+					turns = append(turns, len(w.log))
+					w.choose(w.intn(50)-1, n+1)
+				}
+				w.faults = 0
+				w.life(w.connector(), 90*time.Second, false)
+				type given struct {
+					id   uint64
+					turn int
+				}
+				first := map[uint64]given{}
+				for i, seq := range w.seqs {
+					turn, _ := slices.BinarySearch(turns, i+1)
+					g := given{w.log[i], turn}
+					if was, ok := first[seq]; ok && (was != g || exactlyOnce) {
+						t.Fatalf("seed %d: number %d is of row %d after choice %d, and of row %d after choice %d; choices at %v", seed, seq, was.id, was.turn, g.id, g.turn, turns)
+					}
+					first[seq] = g
+				}
+			})
+		}
+	}
+}
+
+// Whichever position counts, the larger number does: the replicated one is saved
+// after Kafka's, and an operator's has that of the last save.
+func TestReconcileKeepsTheLargerNumber(t *testing.T) {
+	at := func(n, seq, choice uint64) position.Position {
+		p := position.Position{Set: position.NewSet(position.MySQL), Seq: seq, Choice: choice}
+		p.Set.AddRange(position.GTID{SID: simServer, Seq: n}, 1)
+		return p
+	}
+	reset := position.Position{Seq: 950, Choice: 7}
+	for name, c := range map[string]struct {
+		stored  position.Position
+		inStore bool
+	}{
+		"a position set":  {at(2000, 950, 7), true},
+		"to start over":   {reset, false},
+		"a late save":     {at(900, 950, 0), true},
+		"nothing stored":  {position.Position{}, false},
+		"written further": {at(1100, 950, 0), true},
+	} {
+		if from, _, err := reconcile(at(1000, 1000, 0), true, c.stored, c.inStore); err != nil || from.Seq != 1000 {
+			t.Errorf("%s: goes on from number %d, %v", name, from.Seq, err)
+		}
 	}
 }

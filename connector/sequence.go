@@ -11,7 +11,8 @@ import (
 // The headers by which a consumer can drop a repetition. A record that comes again
 // after a crash has the same seq; per partition, what is not above the highest seq
 // seen is a repetition. A row that is set aside has its seq as any other: its dead
-// letter carries it, and one that is skipped leaves a gap.
+// letter carries it, and one that is skipped leaves a gap. Where an operator has set
+// the position it goes on position.SeqGap further.
 const (
 	HeaderGTID    = "__binlog_outbox.gtid"    // of the transaction; empty without GTIDs
 	HeaderOrdinal = "__binlog_outbox.ordinal" // of the row among the transaction's outbox rows, from 1

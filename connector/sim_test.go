@@ -57,6 +57,7 @@ type world struct {
 	// What is durable.
 	log      []uint64
 	logged   []time.Time // when each came
+	seqs     []uint64    // the number of each
 	wrongSeq []string
 	sunk     position.Position
 	inSink   bool
@@ -335,18 +336,26 @@ func (w *world) note(r kafka.Record) {
 		return
 	}
 	id := binary.BigEndian.Uint64(r.Key)
-	w.log, w.logged = append(w.log, id), append(w.logged, time.Now())
+	w.log, w.logged, w.seqs = append(w.log, id), append(w.logged, time.Now()), append(w.seqs, seqOf(r))
 	if w.bad.noted(id, r) {
 		return
 	}
-	for _, h := range r.Headers {
-		if h.Key == HeaderSeq && string(h.Value) != strconv.FormatUint(id, 10) {
-			w.wrongSeq = append(w.wrongSeq, fmt.Sprintf("%s on row %d", h.Value, id))
-		}
+	if seq := seqOf(r); seq != id && seq != 0 {
+		w.wrongSeq = append(w.wrongSeq, fmt.Sprintf("%d on row %d", seq, id))
 	}
 	if len(r.Headers) != 4 {
 		w.wrongSeq = append(w.wrongSeq, fmt.Sprintf("%d headers on row %d", len(r.Headers), id))
 	}
+}
+
+// seqOf is the number that a record's header gives its row; 0 without one.
+func seqOf(r kafka.Record) (seq uint64) {
+	for _, h := range r.Headers {
+		if h.Key == HeaderSeq {
+			seq, _ = strconv.ParseUint(string(h.Value), 10, 64)
+		}
+	}
+	return seq
 }
 
 // --- encoder and store

@@ -87,6 +87,10 @@ func TestBeginAnew(t *testing.T) {
 			if len(w.log) < 30 || w.log[0] != 1 || w.log[29] != 30 {
 				t.Errorf("exactly once %t: published %v", exactlyOnce, w.log)
 			}
+			// What was published before and not saved may have had the numbers up to there.
+			if want := map[bool]uint64{true: 1, false: position.SeqGap + 1}[exactlyOnce]; w.seqs[0] != want {
+				t.Errorf("exactly once %t: the first row has number %d, want %d", exactlyOnce, w.seqs[0], want)
+			}
 		})
 	}
 }

@@ -123,6 +123,12 @@ func (t *term) beginAnew(ctx context.Context, sink Sink, from position.Position,
 	if _, err := sink.Commit(ctx, &kafka.Batch{Position: start}); err != nil {
 		return nil, from, err
 	}
+	if !start.InKafka {
+		start.Seq += position.SeqGap
+		if err := t.positions.SavePosition(ctx, start.Clone()); err != nil {
+			return nil, from, fmt.Errorf("storing where to begin anew: %w", err)
+		}
+	}
 	source, err := t.sources.Open(ctx, start.Clone())
 	return source, start, err
 }
@@ -170,12 +176,13 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 	}
 	t.early.drop() // sources do one thing at a time
 	t.setPhase("finding the start")
+	before := from
 	from, err = t.sources.Start(ctx)
 	if err != nil {
 		return position.Position{}, err
 	}
 	// An operator may have told it to start over: it goes on counting its records.
-	from.Seq, from.Choice = stored.Seq, stored.Choice
+	from.Seq, from.Choice = before.Seq, before.Choice
 	t.log.Info("starting for the first time", "position", from.String())
 	if err := t.positions.SavePosition(ctx, from.Clone()); err != nil {
 		return position.Position{}, fmt.Errorf("storing the first position: %w", err)
@@ -200,6 +207,9 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 func reconcile(sunk position.Position, inSink bool, stored position.Position, inStore bool) (from position.Position, ok bool, err error) {
 	sunk.InKafka = true
 	stop := &PositionError{Sink: sunk, Missing: !inSink, Stored: stored}
+	// Whichever counts, no number of a published row is given again.
+	stored.Seq = max(stored.Seq, sunk.Seq)
+	sunk.Seq = stored.Seq
 	switch {
 	case stored.Choice > sunk.Choice && !stored.InKafka:
 		return stored, inStore, nil

@@ -172,10 +172,12 @@ func setPosition(st *State, c *command) error {
 		return reject(c, *st, ReasonNotStopped, "its position may be set while it is stopped; stop it first")
 	}
 	st.nextEpoch()
-	before := st.Position.Choice
+	before := st.Position
 	st.Position = *c.Position
 	// By time, so that it is later than those of a state that was lost.
-	st.Position.Choice = max(before+1, uint64(max(0, c.At.UnixMicro())))
+	st.Position.Choice = max(before.Choice+1, uint64(max(0, c.At.UnixMicro())))
+	st.Position.Seq = max(before.Seq, c.Position.Seq)
+	st.Position.Seq = st.SeqAfterChoice()
 	return nil
 }
 

@@ -105,6 +105,15 @@ func (s State) Clone() State {
 	return s
 }
 
+// SeqAfterChoice is the number with which rows go on when an operator sets a position
+// now: above those that a run may have given since it saved.
+func (s State) SeqAfterChoice() uint64 {
+	if s.Run.Term == 0 {
+		return s.Position.Seq
+	}
+	return s.Position.Seq + position.SeqGap
+}
+
 // AuditEntry is one operator command that was carried out.
 type AuditEntry struct {
 	// Index is the Raft index of the command.

@@ -45,7 +45,8 @@ func (n *Node) SavePosition(ctx context.Context, connector string, run Run, pos 
 // SetPosition is an operator's word about where connector is to go on, forward or
 // back. It is refused unless the connector is Stopped. What has read the position
 // before may not save any more after it (Run.Epoch). The zero position means "as if
-// never started". The position gets a new Choice, later than that of any earlier one.
+// never started". The position gets a new Choice, later than that of any earlier one, and once there
+// was a run a Seq above all that it may have given.
 func (n *Node) SetPosition(ctx context.Context, connector string, pos position.Position, reason, by string) error {
 	return n.operate(ctx, &command{Op: opSetPosition, Connector: connector, Position: &pos, Reason: reason, By: by})
 }

@@ -73,6 +73,11 @@ type Initial struct {
 	Done bool `json:"-"`
 }
 
+// SeqGap is how much further Seq goes on where rows come next that do not follow on
+// those published before: what was published after the last save, and is not known
+// any more, has numbers of its own.
+const SeqGap = 1_000_000_000
+
 // Position is where a connector is: everything at or before it is published.
 // The zero value means "nowhere yet". A Position is a value, but Set is shared
 // by copies: Clone before handing one to another goroutine that keeps it.
@@ -98,7 +103,8 @@ type Position struct {
 	// Initial is nil when no rows from before the start are to be published, or all
 	// of them are.
 	Initial *Initial `json:"initial,omitempty"`
-	// Seq counts published outbox rows over the life of the connector.
+	// Seq is the number of the last published outbox row in the life of the
+	// connector. No number is given to two rows; see SeqGap.
 	Seq uint64 `json:"seq"`
 	// InKafka says that Kafka has committed the position together with the rows
 	// before it, so that Kafka must know it, or a later one.

@@ -202,7 +202,7 @@ function position(c) {
   return [
     ["GTID set", p.gtid_set], ["File and offset", p.file ? `${p.file}:${p.pos}` : ""], ["Last transaction", p.last_gtid],
     ["Committed", p.event_time ? { text: `${moment(p.event_time)} (${p.event_time})` } : ""],
-    ["Outbox rows, ever", count(p.sequence)], ["Server", s?.server_uuid],
+    ["Number of the last row", count(p.sequence)], ["Server", s?.server_uuid],
     ["Seen of outbox tables", s ? `${count(s.inserts)} inserted rows, ${count(s.updates)} updates, ${count(s.deletes)} deletes` : ""],
     ["Take-over", c.takeover_seconds ? Object.entries(c.takeover_seconds).map(([k, v]) => `${k} ${duration(v)}`).join(", ") : ""],
   ];

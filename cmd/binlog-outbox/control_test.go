@@ -175,7 +175,7 @@ func TestSetOffset(t *testing.T) {
 	if _, err := c.SetOffset(ctx, name, choice, ann); err != nil {
 		t.Fatal(err)
 	}
-	if o, _ := c.Offset(name); o.Position.GTIDSet != sid+":1-6:20-21" || o.Choice == nil || o.Position.Sequence != 7 || !o.Found {
+	if o, _ := c.Offset(name); o.Position.GTIDSet != sid+":1-6:20-21" || o.Choice == nil || o.Position.Sequence != 7+position.SeqGap || o.Position.Sequence != change.After.Sequence || !o.Found {
 		t.Errorf("the position is %+v", o)
 	}
 	if _, err := c.SetOffset(ctx, name, admin.OffsetChoice{Reset: true}, ann); err != nil {

@@ -49,13 +49,13 @@ func (c *control) SetOffset(ctx context.Context, name string, choice admin.Offse
 	ctx, cancel := context.WithTimeout(ctx, offsetTimeout)
 	defer cancel()
 	change := admin.OffsetChange{Connector: name, DryRun: choice.DryRun, Reset: choice.Reset, Before: shownPosition(st.Position)}
-	to := position.Position{Seq: st.Position.Seq}
+	var to position.Position
 	if !choice.Reset {
 		if to, err = c.resolve(ctx, r, choice, st.Position, &change); err != nil {
 			return admin.OffsetChange{}, err
 		}
-		to.Seq = st.Position.Seq // counts on
 	}
+	to.Seq = st.SeqAfterChoice() // for the answer: the store counts on by itself
 	change.After = shownPosition(to)
 	compare(&change, st.Position, to)
 	if choice.DryRun {
@@ -63,6 +63,7 @@ func (c *control) SetOffset(ctx context.Context, name string, choice admin.Offse
 	}
 	store, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
+	to.Seq = 0
 	return change, problem(c.d.node.SetPosition(store, name, to, by.Reason, by.By))
 }
 
