@@ -16,6 +16,10 @@ type plan struct {
 	from position.Position
 	// lost are transactions that the server lacks and that are to be accepted.
 	lost *position.Set
+	// phantoms are those of the position that are accepted as lost, now or earlier. They
+	// are asked for: a server that was rebuilt gives their numbers to others, and would
+	// pass over those without a word.
+	phantoms *position.Set
 	// proof is the transaction to compare first; nil when there is none to.
 	proof *proof
 	// without is from without that transaction.
@@ -51,11 +55,27 @@ func check(s *session, server *Server, cfg Config, from position.Position) (plan
 		err = checkMariaDB(s, server, from)
 	} else {
 		p.from, p.lost, err = checkGTID(s, server, cfg, from)
+		p.askForPhantoms(cfg)
 	}
 	if err == nil {
 		p.prove(server, cfg, from)
 	}
 	return p, err
+}
+
+// askForPhantoms takes the transactions that are accepted as lost out of what the
+// server is told not to send.
+func (p *plan) askForPhantoms(cfg Config) {
+	gone := position.NewSet(position.MySQL)
+	for _, set := range []*position.Set{cfg.Accepted, p.lost} {
+		if set != nil {
+			gone.AddSet(set)
+		}
+	}
+	if gone = gone.Intersect(p.from.Set); !gone.IsEmpty() {
+		p.from.Set = p.from.Set.Subtract(gone)
+		p.phantoms = gone
+	}
 }
 
 func cmpFlavor(p position.Position) position.Flavor {
@@ -141,9 +161,13 @@ func returned(server *Server, cfg Config, from position.Position) error {
 	if back.IsEmpty() {
 		return nil
 	}
+	return cameBack(back.String())
+}
+
+func cameBack(set string) *Error {
 	e := newError(Diverged, nil, "the server now has transactions %s, which were accepted as lost: either their numbers were given to others, whose rows are not published then, "+
-		"or they were brought back; set a position with them if they are the same, without them if they are others", back)
-	e.Difference = back.String()
+		"or they were brought back; set a position with them if they are the same, without them if they are others", set)
+	e.Difference = set
 	return e
 }
 
@@ -167,7 +191,7 @@ func (s *session) mayGet(server *Server, lacks *position.Set) string {
 	if olderThan(server.Version, 8, 1) { // 8.0.22 has both, before it had the old one only
 		statement = "SHOW SLAVE STATUS"
 	}
-	r, err := s.conn.Execute(statement)
+	r, err := s.execute(statement)
 	if err != nil || r.Resultset == nil {
 		return "" // no right to see it, or no replica
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/uuid"
 
@@ -18,34 +17,38 @@ import (
 // allocation or an object for each: its own reader costs more than all that is done
 // with most events.
 type dump struct {
-	conn *client.Conn
+	*session
 	done chan struct{} // closed when the reading has ended
 	err  error         // why it has; read after done
 }
 
 // startDump logs in, has same look at the connection, and asks for the binlog.
-func startDump(cfg Config, d *dialer, flavor position.Flavor, from position.Position, same func(*client.Conn) error) (*dump, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), cfg.ConnectTimeout)
-	defer cancel()
-	conn, err := client.ConnectWithDialer(ctx, "", cfg.address(), cfg.User, cfg.Password, "", d.open(max(cfg.ConnectTimeout, cfg.readTimeout())),
-		func(c *client.Conn) error {
-			c.SetTLSConfig(cfg.tls())
-			c.SetAttributes(map[string]string{"_client_role": "binary_log_listener"})
-			return nil
-		})
+// waiting is asked, after each silence of cfg.readTimeout before found is called,
+// whether to go on: a server may take long to find the place, and says nothing then.
+func startDump(cfg Config, d *dialer, flavor position.Flavor, from position.Position, same func(*session) error, waiting func() bool) (*dump, error) {
+	// Two heartbeats may get lost, no more.
+	s, err := login(context.Background(), cfg, d, cfg.readTimeout(), map[string]string{"_client_role": "binary_log_listener"})
 	if err != nil {
 		return nil, err
 	}
-	out := &dump{conn: conn, done: make(chan struct{})}
+	s.wire.read.Store(int64(max(cfg.ConnectTimeout, cfg.readTimeout())))
+	out := &dump{session: s, done: make(chan struct{})}
 	if err := out.request(cfg, flavor, from, same); err != nil {
-		_ = conn.Close() // nothing was asked for yet
+		_ = s.conn.Close() // nothing was asked for yet
 		return nil, err
 	}
+	s.wire.allowAll() // run looks after what comes
+	s.wire.patient = waiting
+	s.wire.read.Store(int64(cfg.readTimeout()))
 	return out, nil
 }
 
-func (d *dump) request(cfg Config, flavor position.Flavor, from position.Position, same func(*client.Conn) error) error {
-	if err := same(d.conn); err != nil {
+// found ends the patience: the place is found, and from now on heartbeats come. It is
+// called by what run calls.
+func (d *dump) found() { d.wire.patient = nil }
+
+func (d *dump) request(cfg Config, flavor position.Flavor, from position.Position, same func(*session) error) error {
+	if err := same(d.session); err != nil {
 		return err
 	}
 	if err := d.introduce(cfg, flavor); err != nil {
@@ -58,7 +61,7 @@ func (d *dump) request(cfg Config, flavor position.Flavor, from position.Positio
 		// The file and offset of the command do not count then. Strict mode is what
 		// makes MariaDB refuse a position that it does not have.
 		for _, set := range []string{fmt.Sprintf("SET @slave_connect_state='%s'", from.Set), "SET @slave_gtid_strict_mode=1"} {
-			if _, err := d.conn.Execute(set); err != nil {
+			if _, err := d.execute(set); err != nil {
 				return err
 			}
 		}
@@ -83,7 +86,7 @@ func (d *dump) introduce(cfg Config, flavor position.Flavor) error {
 		settings = append(settings, fmt.Sprintf("SET @master_heartbeat_period = %d, @source_heartbeat_period = %d", period, period))
 	}
 	for _, set := range append(settings, fmt.Sprintf("SET @slave_uuid = '%s', @replica_uuid = '%s'", id, id)) {
-		if _, err := d.conn.Execute(set); err != nil {
+		if _, err := d.execute(set); err != nil {
 			return err
 		}
 	}

@@ -110,6 +110,9 @@ type Packets = packets
 // NewPackets makes a reader that expects a sequence number first.
 var NewPackets = newPackets
 
+// SetLimit bounds the packets that belong together.
+func (p *packets) SetLimit(n int) { p.limit = n }
+
 // Next takes a packet.
 func (p *packets) Next() ([]byte, bool, error) { return p.next() }
 

@@ -58,6 +58,9 @@ func (w *walker) begin(h header, e gtidEvent, err error) error {
 		return w.anonymous()
 	}
 	w.group.known, w.group.gtid = true, e
+	if w.phantoms != nil && w.phantoms.Has(e.gtid) {
+		return w.fail(Diverged, cameBack(e.gtid.String()), "")
+	}
 	if err := w.admit(h, e); err != nil {
 		return err
 	}

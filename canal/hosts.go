@@ -9,12 +9,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 // preferredHead is how much longer than another one that would do a host that
 // stands before it in the order is waited for.
 const preferredHead = time.Second
+
+// askTimes is how many times longer than for one step all questions to one of several
+// hosts may take.
+const askTimes = 3
+
+// askAgain is how long after its answer a host is asked again while others are awaited.
+const askAgain = time.Second
 
 // endpoint is one address at which the source may be.
 type endpoint struct {
@@ -133,27 +141,22 @@ func choose(ctx context.Context, cfg Config, suits func(*session, *Server, Confi
 }
 
 // ask asks all endpoints at the same time: what a dead one would take in time-outs
-// is not to be added up. It returns when it is clear which one is the best.
+// is not to be added up. It returns when it is clear which one is the best, or when
+// all have answered or given up. While one is awaited the others are asked again: a
+// primary that is lost without a word is succeeded by one of them meanwhile.
 func ask(ctx context.Context, cfg Config, all []endpoint, suits func(*session, *Server, Config) error) []candidate {
 	ctx, cancel := context.WithCancel(ctx)
 	answers := make(chan candidate)
-	for i, e := range all {
-		go func() {
-			c := candidate{at: e, order: i, answered: true}
-			c.rank, c.err = rate(ctx, cfg.at(e), cfg.role(), suits)
-			answers <- c
-		}()
-	}
+	var asking sync.WaitGroup
 	asked := make([]candidate, len(all))
 	for i, e := range all {
 		asked[i] = candidate{at: e, order: i, rank: rankRefused, err: newError(Unreachable, nil, "no answer")}
+		asking.Go(func() { askOften(ctx, cfg, candidate{at: e, order: i, answered: true}, suits, answers) })
 	}
 	var head <-chan time.Time
-	open := len(all)
-	for waiting := true; waiting && open > 0; {
+	for waiting := true; waiting; {
 		select {
 		case c := <-answers:
-			open--
 			asked[c.order] = c
 			if c.rank == rankGood && head == nil {
 				timer := time.NewTimer(preferredHead)
@@ -163,26 +166,51 @@ func ask(ctx context.Context, cfg Config, all []endpoint, suits func(*session, *
 			waiting = !settled(asked)
 		case <-head:
 			waiting = false
+		case <-ctx.Done():
+			waiting = false
 		}
 	}
 	cancel()
-	for ; open > 0; open-- {
-		<-answers
-	}
+	asking.Wait()
 	return asked
 }
 
-// settled reports whether a good one is there and all before it have answered.
+// askOften asks one endpoint until its answer is a good one or one that waiting does
+// not change.
+func askOften(ctx context.Context, cfg Config, c candidate, suits func(*session, *Server, Config) error, answers chan<- candidate) {
+	for {
+		bound, end := context.WithTimeout(ctx, askTimes*cfg.ConnectTimeout)
+		c.rank, c.err = rate(bound, cfg.at(c.at), cfg.role(), suits)
+		end()
+		select {
+		case answers <- c:
+		case <-ctx.Done():
+			return
+		}
+		var e *Error
+		if c.rank == rankGood || errors.As(c.err, &e) && !e.Retry() {
+			return
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// settled reports whether a good one is there and all before it have answered, or
+// else all.
 func settled(asked []candidate) bool {
 	for _, c := range asked {
-		if c.rank == rankGood {
-			return true
-		}
 		if !c.answered {
 			return false
 		}
+		if c.rank == rankGood {
+			return true
+		}
 	}
-	return false
+	return true
 }
 
 // role is what is asked of a server's role when there are several.

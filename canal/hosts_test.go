@@ -124,6 +124,40 @@ func TestF14SilentHostHoldsUpNobody(t *testing.T) {
 	}
 }
 
+// The host of the old primary has gone without a word, and another one is promoted
+// while its answer is awaited.
+func TestF14SilentHostDoesNotHideASuccessor(t *testing.T) {
+	all := group(t, 2)
+	cfg := all[0].cfg
+	cfg.Host, cfg.Port = "192.0.2.1", 3306 // nobody's
+	cfg.Others = []string{address(all[0]), address(all[1])}
+	cfg.ConnectTimeout = patience
+	cfg.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == "192.0.2.1:3306" {
+			<-ctx.Done() // as connect(2) does, for two minutes
+			return nil, context.Cause(ctx)
+		}
+		return dialTCP(ctx, network, address)
+	}
+	all[0].SetReadOnly(true)
+	all[1].SetReadOnly(true)
+	time.AfterFunc(100*time.Millisecond, func() { all[1].SetReadOnly(false) })
+	begin := time.Now()
+	s, err := canal.Open(t.Context(), cfg, set(t, sid.String()+":1-100"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got, took := s.Status().Address, time.Since(begin); got != address(all[1]) || took > patience/2 {
+		t.Errorf("reading from %s after %s", got, took)
+	}
+	// And when there is none, that is said in time.
+	all[1].SetReadOnly(true)
+	cfg.ConnectTimeout = 300 * time.Millisecond
+	_, err = canal.Open(t.Context(), cfg, set(t, sid.String()+":1-100"))
+	wantError(t, err, canal.NoPrimary, position.GTID{}, "192.0.2.1:3306", "deadline")
+}
+
 // What asks for metadata goes to the primary, too.
 func TestF14MetadataComesFromThePrimary(t *testing.T) {
 	all := group(t, 2)

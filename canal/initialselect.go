@@ -26,6 +26,8 @@ const (
 	weighedAtOnce = 200
 	// selectSilence is how long the server may think about a chunk.
 	selectSilence = 2 * time.Minute
+	// selectTime is how long one row may take to come.
+	selectTime = 10 * time.Minute
 )
 
 // selector selects rows of outbox tables, on a connection that it opens when it
@@ -83,7 +85,7 @@ func (s *selector) connect(ctx context.Context) error {
 	}
 	for _, set := range sessionSettings {
 		if err == nil {
-			_, err = ss.conn.Execute(set)
+			_, err = ss.execute(set)
 		}
 	}
 	if err != nil {
@@ -152,7 +154,7 @@ func (s *selector) tables(ctx context.Context) (tables []*initialTable, rows uin
 			tables, rows = append(tables, t), rows+n
 		}
 		// Asking for columns has set it otherwise.
-		if _, err := ss.conn.Execute(rawResults); err != nil {
+		if _, err := ss.execute(rawResults); err != nil {
 			return classify(err, Disconnected, "preparing to select initial rows")
 		}
 		return nil
@@ -250,7 +252,9 @@ func (s *selector) chunk(ctx context.Context, t *initialTable, after []string) (
 	size := 0
 	err = s.on(ctx, func(ss *session) error {
 		var result mysql.Result
+		ss.wire.allow(maxEvent, selectTime)
 		return ss.conn.ExecuteSelectStreaming(sql, &result, func(values []mysql.FieldValue) error {
+			ss.wire.allow(maxEvent, selectTime)
 			row, err := sh.row(t, values)
 			if err != nil {
 				return err

@@ -96,7 +96,7 @@ func (s *selector) settleMariaDB(ctx context.Context, ss *session) error {
 
 // snapshot is the place in MariaDB's binlog up to which a snapshot sees everything.
 func (s *session) snapshot() (file string, pos uint64, err error) {
-	if _, err = s.conn.Execute("START TRANSACTION WITH CONSISTENT SNAPSHOT"); err != nil {
+	if _, err = s.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT"); err != nil {
 		return "", 0, classify(err, Disconnected, "starting a snapshot")
 	}
 	r, err := s.query("the place of a snapshot", "SHOW STATUS WHERE Variable_name IN ('Binlog_snapshot_file', 'Binlog_snapshot_position')")
@@ -113,7 +113,7 @@ func (s *session) snapshot() (file string, pos uint64, err error) {
 	if file == "" {
 		return "", 0, newError(ServerFailed, nil, "the server does not tell the place of a snapshot in its binlog")
 	}
-	_, err = s.conn.Execute("ROLLBACK")
+	_, err = s.execute("ROLLBACK")
 	return file, pos, err
 }
 
@@ -178,6 +178,6 @@ func (s *selector) writers(ss *session) (map[string]bool, error) {
 			all[text(r, i, 2)] = true
 		}
 	}
-	_, err = ss.conn.Execute(rawResults)
+	_, err = ss.execute(rawResults)
 	return all, err
 }

@@ -12,21 +12,19 @@ const (
 	packetHeader = 4
 	// maxPacket is the length of a packet that is gone on with in the next one.
 	maxPacket = 1<<24 - 1
-	// trustedPacket is how much memory a length is trusted with before the bytes
-	// are there.
-	trustedPacket = 1 << 20
 )
 
 // packets reads the packets of MySQL's protocol, uncompressed. One goroutine uses it.
 type packets struct {
 	r        io.Reader
+	limit    int // bytes of packets that belong together
 	sequence uint8
 	buf      []byte
 	from, to int // what of buf is read and not yet taken
 }
 
 func newPackets(r io.Reader, sequence uint8) *packets {
-	return &packets{r: r, sequence: sequence, buf: make([]byte, packetBuffer)}
+	return &packets{r: r, limit: maxEvent, sequence: sequence, buf: make([]byte, packetBuffer)}
 }
 
 // next returns what the next packet, or the row of packets that belong together,
@@ -50,6 +48,9 @@ func (p *packets) next() (data []byte, owned bool, err error) {
 	for n == maxPacket {
 		if n, err = p.header(); err != nil {
 			return nil, false, err
+		}
+		if len(data)+n > p.limit {
+			return nil, false, newError(TooLarge, nil, "the server sent a packet of more than %d bytes, more than any event may have", p.limit)
 		}
 		if data, err = p.appendTo(data, n); err != nil {
 			return nil, false, err
@@ -91,25 +92,13 @@ func (p *packets) fill(n int) error {
 	return nil
 }
 
-// appendTo appends the next n bytes. Memory grows with what is really there.
+// appendTo appends the next n bytes.
 func (p *packets) appendTo(data []byte, n int) ([]byte, error) {
 	have := min(n, p.to-p.from)
 	if data == nil {
-		data = make([]byte, 0, min(n, trustedPacket))
+		data = make([]byte, 0, min(n, trusted))
 	}
 	data = append(data, p.buf[p.from:p.from+have]...)
 	p.from += have
-	for n -= have; n > 0; {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
-		room := data[len(data):min(cap(data), len(data)+n)]
-		got, err := io.ReadFull(p.r, room)
-		data = data[:len(data)+got]
-		n -= got
-		if err != nil {
-			return nil, err
-		}
-	}
-	return data, nil
+	return readAll(p.r, data, n-have)
 }

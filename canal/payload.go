@@ -183,7 +183,10 @@ func (w *walker) innerEvents(c *countedReader) error {
 		if skipped {
 			continue
 		}
-		raw, err := readInner(c.r, head[:], rest)
+		if h.size > maxEvent {
+			return w.fail(TooLarge, nil, "an event of a compressed transaction has %d bytes inflated, the limit is %d", h.size, maxEvent)
+		}
+		raw, err := readAll(c.r, append(make([]byte, 0, headerLen+min(rest, trusted)), head[:]...), rest)
 		if err != nil {
 			return err
 		}
@@ -220,26 +223,6 @@ func (w *walker) skipInner(r *bufio.Reader, h header, rest int) (bool, error) {
 		w.tables.closeStatement()
 	}
 	return true, nil
-}
-
-// readInner reads an event into memory of its own, which grows with what is
-// really there and not with what the header says.
-func readInner(r io.Reader, head []byte, rest int) ([]byte, error) {
-	const trusted = 1 << 20
-	if rest <= trusted {
-		raw := make([]byte, len(head)+rest)
-		copy(raw, head)
-		_, err := io.ReadFull(r, raw[len(head):])
-		return raw, noEOF(err)
-	}
-	var b bytes.Buffer
-	b.Grow(trusted)
-	b.Write(head)
-	n, err := io.Copy(&b, io.LimitReader(r, int64(rest)))
-	if err == nil && n < int64(rest) {
-		err = io.ErrUnexpectedEOF
-	}
-	return b.Bytes(), err
 }
 
 func isRows(k replication.EventType) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -157,9 +158,19 @@ func errNoBinlog() error {
 // session is a short-lived connection for metadata.
 type session struct {
 	conn  *client.Conn
+	wire  *conn // what conn reads
+	wait  time.Duration
 	maria bool
 	plain bool // TLS was optional, and the server does not offer it
 }
+
+// What an answer of a server may have at the most. Its memory is more than its bytes.
+const (
+	loginBytes  = 1 << 20
+	answerBytes = 32 << 20
+	// answerTimes is how many times longer than for its first byte an answer may take.
+	answerTimes = 6
+)
 
 // onHost is withSession on that one of several hosts that would be read from.
 func onHost[T any](ctx context.Context, cfg Config, f func(*session) (T, error)) (T, error) {
@@ -199,29 +210,54 @@ func onSession[T any](ctx context.Context, cfg Config, d *dialer, f func(*sessio
 
 // dial opens a connection, without TLS if that is optional and not offered.
 func dial(ctx context.Context, cfg Config, d *dialer) (*session, error) {
-	conn, err := handshake(ctx, cfg, d)
+	s, err := login(ctx, cfg, d, cfg.ConnectTimeout, nil)
 	if err != nil && cfg.TLSOptional && cfg.TLS != nil && strings.Contains(err.Error(), noTLS) {
 		cfg.TLS = nil
-		conn, err = handshake(ctx, cfg, d)
+		s, err = login(ctx, cfg, d, cfg.ConnectTimeout, nil)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &session{conn: conn, maria: isMariaDB(conn.GetServerVersion()), plain: cfg.TLSOptional && cfg.TLS == nil}, nil
-}
-
-func handshake(ctx context.Context, cfg Config, d *dialer) (*client.Conn, error) {
-	conn, err := guarded(func() (*client.Conn, error) {
-		return client.ConnectWithDialer(ctx, "", cfg.address(), cfg.User, cfg.Password, "", d.open(cfg.ConnectTimeout),
-			func(c *client.Conn) error {
-				c.SetTLSConfig(cfg.tls())
-				return nil
-			})
-	})
 	if err != nil {
 		return nil, ctxOr(ctx, classify(err, Unreachable, "connecting to "+cfg.address()))
 	}
-	return conn, nil
+	return s, nil
+}
+
+// login connects and logs in; silence is how long the server may then say nothing.
+func login(ctx context.Context, cfg Config, d *dialer, silence time.Duration, attributes map[string]string) (*session, error) {
+	s := &session{wait: cfg.ConnectTimeout, plain: cfg.TLSOptional && cfg.TLS == nil}
+	open := func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := d.open(ctx, network, address, cfg.ConnectTimeout)
+		if err != nil {
+			return nil, err
+		}
+		c.allow(loginBytes, cfg.ConnectTimeout)
+		s.wire = c
+		return c, nil
+	}
+	var err error
+	s.conn, err = guarded(func() (*client.Conn, error) {
+		return client.ConnectWithDialer(ctx, "", cfg.address(), cfg.User, cfg.Password, "", open, func(c *client.Conn) error {
+			c.SetTLSConfig(cfg.tls())
+			if attributes != nil {
+				c.SetAttributes(attributes)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		if s.wire != nil { // a panic leaves it open
+			_ = s.wire.Close()
+		}
+		return nil, err
+	}
+	s.wire.read.Store(int64(silence))
+	s.maria = isMariaDB(s.conn.GetServerVersion())
+	return s, nil
+}
+
+// execute runs a statement. Its answer has bounds: go-mysql keeps all of it.
+func (s *session) execute(sql string, args ...any) (*mysql.Result, error) {
+	s.wire.allow(answerBytes, answerTimes*s.wait)
+	return s.conn.Execute(sql, args...)
 }
 
 // guarded turns go-mysql's panics over odd packets into errors. What they say may
@@ -246,7 +282,7 @@ func ctxOr(ctx context.Context, err error) error {
 func isMariaDB(version string) bool { return strings.Contains(strings.ToLower(version), "mariadb") }
 
 func (s *session) query(what, sql string, args ...any) (*mysql.Result, error) {
-	r, err := s.conn.Execute(sql, args...)
+	r, err := s.execute(sql, args...)
 	if err != nil {
 		return nil, classify(err, Disconnected, "asking the server for "+what)
 	}
@@ -260,7 +296,7 @@ func (s *session) query(what, sql string, args ...any) (*mysql.Result, error) {
 // collation that MariaDB need not know, and a server may be told not to listen to
 // it: they would come in another character set.
 func (s *session) inUTF8(what, sql string, args ...any) (*mysql.Result, error) {
-	if _, err := s.conn.Execute("SET NAMES utf8mb4"); err != nil {
+	if _, err := s.execute("SET NAMES utf8mb4"); err != nil {
 		return nil, classify(err, Disconnected, "setting the character set to ask the server for "+what)
 	}
 	return s.query(what, sql, args...)
@@ -430,7 +466,7 @@ func (s *session) binlogStatus(server *Server) (file string, pos uint64, execute
 	}
 	var r *mysql.Result
 	for _, sql := range names {
-		if r, err = s.conn.Execute(sql); err == nil || mysql.ErrorCode(err.Error()) != mysql.ER_PARSE_ERROR {
+		if r, err = s.execute(sql); err == nil || mysql.ErrorCode(err.Error()) != mysql.ER_PARSE_ERROR {
 			break
 		}
 	}

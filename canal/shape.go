@@ -2,11 +2,9 @@ package canal
 
 import (
 	"bytes"
-	"compress/zlib"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -423,36 +421,4 @@ func plainRows(raw []byte, idSize int, maxSize int64) ([]byte, error) {
 	plain := append(bytes.Clone(raw[:prefix]), rows...)
 	plain[4] = byte(plainKind)
 	return plain, nil
-}
-
-var errInflate = errors.New("compressed data is damaged")
-
-// inflateMaria undoes MariaDB's compression of a part of an event: a byte with
-// the algorithm (zlib only) and the number of length bytes, the inflated length
-// in big endian, then the data. Memory grows with what really comes out.
-func inflateMaria(data []byte, maxSize int64) ([]byte, error) {
-	r := reader{b: data}
-	head := r.uint(1)
-	var size int64
-	for _, b := range r.take(int(head & 7)) {
-		size = size<<8 | int64(b)
-	}
-	if r.bad || head&0x70 != 0 {
-		return nil, errInflate
-	}
-	if size > maxSize {
-		return nil, newError(TooLarge, nil, "a compressed event inflates to %d bytes, the limit is %d", size, maxSize)
-	}
-	z, err := zlib.NewReader(bytes.NewReader(r.b))
-	if err != nil {
-		return nil, errInflate
-	}
-	defer z.Close()
-	var out bytes.Buffer
-	out.Grow(int(min(size, 64<<10)))
-	n, err := io.Copy(&out, io.LimitReader(z, size+1))
-	if err != nil || n != size {
-		return nil, errInflate
-	}
-	return out.Bytes(), nil
 }

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-mysql-org/go-mysql/client"
-
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
@@ -135,7 +133,7 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 		}
 	}
 	cfg.progress("asking for the binlog")
-	w := s.newWalker(cfg, p.from)
+	w := s.newWalker(cfg, p)
 	d, err := s.dump(cfg, p.from, w)
 	if err != nil {
 		return err
@@ -165,7 +163,7 @@ func (s *Stream) accept(ctx context.Context, cfg Config, lost *position.Set) err
 func (s *Stream) prove(ctx context.Context, cfg, all Config, p plan) (reading bool, err error) {
 	proven, done := context.WithCancel(context.Background())
 	defer done()
-	w := s.newWalker(cfg, p.from)
+	w := s.newWalker(cfg, p)
 	w.proof = p.proof
 	w.proof.proven = done
 	gtid := slog.String("gtid", p.proof.gtid.String())
@@ -205,10 +203,12 @@ func (s *Stream) prove(ctx context.Context, cfg, all Config, p plan) (reading bo
 	return false, err
 }
 
-func (s *Stream) newWalker(cfg Config, from position.Position) *walker {
+func (s *Stream) newWalker(cfg Config, p plan) *walker {
+	from := p.from
 	s.stats.arrived = s.dialer.heard.Load
 	w := newWalker(cfg, s.server.Flavor, from, s.queue.put, &s.stats)
 	w.origins.know(from, s.server)
+	w.phantoms = p.phantoms
 	if cfg.scout != nil {
 		cfg.scout.wake = s.queue.wake
 	}
@@ -231,15 +231,46 @@ func (s *Stream) newWalker(cfg Config, from position.Position) *walker {
 
 // dump asks for the binlog; the events go to w.
 func (s *Stream) dump(cfg Config, from position.Position, w *walker) (*dump, error) {
-	d, err := guarded(func() (*dump, error) { return startDump(cfg, s.dialer, s.server.Flavor, from, s.sameServer) })
+	waiting := s.waiting(cfg, from)
+	d, err := guarded(func() (*dump, error) { return startDump(cfg, s.dialer, s.server.Flavor, from, s.sameServer, waiting) })
 	if err != nil {
 		s.dialer.close()
 		return nil, s.refused(classify(err, Unreachable, "starting to read the binlog at "+from.String()), cfg)
 	}
-	// From now on two heartbeats may get lost, no more.
-	s.dialer.setReadTimeout(cfg.readTimeout())
+	w.found = d.found
 	go d.run(w.handle)
 	return d, nil
+}
+
+// seekLimit is how long a server may take to find a place in its binlogs.
+const seekLimit = time.Hour
+
+// waiting judges the silence of a server that has been asked for its binlog and has
+// sent no event of it: many, large or cold binlogs take long to search, and asking
+// anew begins the search anew. It is waited for as long as it answers elsewhere.
+func (s *Stream) waiting(cfg Config, from position.Position) func() bool {
+	var since, tell time.Time
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	return func() bool {
+		now := time.Now()
+		if since.IsZero() {
+			since = now.Add(-cfg.readTimeout())
+			tell = now
+		}
+		searching := now.Sub(since)
+		ctx, end := s.dialer.within(context.Background(), answerTimes*cfg.ConnectTimeout)
+		defer end()
+		server, err := withSession(ctx, cfg, func(ss *session) (*Server, error) { return ss.inspect() })
+		if err != nil || server.identity() != s.server.identity() || searching > seekLimit {
+			return false
+		}
+		if !now.Before(tell) {
+			tell = now.Add(searching) // at twice the time, and so on
+			s.log.Warn("the server is still looking for the place in its binlogs", slog.String("server", s.at.String()),
+				slog.String("from", from.String()), slog.Duration("for", searching.Round(time.Millisecond)))
+		}
+		return true
+	}
 }
 
 // refused names the right that is missing when the server lets us log in, but not
@@ -254,8 +285,8 @@ func (s *Stream) refused(err error, cfg Config) error {
 
 // sameServer checks on the dump's own connection that it leads to the server
 // that was checked: behind a name or a proxy there may be several.
-func (s *Stream) sameServer(c *client.Conn) error {
-	now, err := (&session{conn: c, maria: s.server.Flavor == position.MariaDB}).inspect()
+func (s *Stream) sameServer(ss *session) error {
+	now, err := ss.inspect()
 	if err != nil {
 		return err
 	}

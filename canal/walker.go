@@ -45,6 +45,8 @@ type walker struct {
 	proof    *proof
 	partials []position.Partial
 	origins  origins
+	// phantoms are transactions of the position that nobody has; nil means none.
+	phantoms *position.Set
 
 	scout *scout // nil unless somebody looks for what has become of rows
 
@@ -57,7 +59,10 @@ type walker struct {
 	// while a transaction that is published in part is still to come.
 	turns bool
 
-	begun  bool // an event has come
+	begun bool // an event has come
+	// found is called when the first event comes that is not made up for the dump or
+	// the head of a file. Nil means nobody asks.
+	found  func()
 	tables *tables
 	shapes shapes
 	group  group
@@ -134,6 +139,10 @@ func (w *walker) handle(raw []byte, owned bool) (err error) {
 		return err
 	}
 	w.advance(h)
+	if w.found != nil && !opens(h.kind) {
+		w.found()
+		w.found = nil
+	}
 	if !w.begun && w.proof == nil {
 		w.begun = true
 		w.stats.first.CompareAndSwap(0, time.Now().UnixNano())
@@ -143,6 +152,17 @@ func (w *walker) handle(raw []byte, owned bool) (err error) {
 	}
 	w.scout.reached(w, h)
 	return nil
+}
+
+// opens reports whether events of this kind come before the server has found the
+// place where to begin.
+func opens(kind replication.EventType) bool {
+	switch kind {
+	case replication.ROTATE_EVENT, replication.FORMAT_DESCRIPTION_EVENT, replication.PREVIOUS_GTIDS_EVENT,
+		replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT, replication.MARIADB_START_ENCRYPTION_EVENT:
+		return true
+	}
+	return false
 }
 
 // withoutChecksum cuts the CRC32 off. We ask the server for none, so this is for
