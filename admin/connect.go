@@ -35,8 +35,10 @@ type Connect interface {
 	DeleteConnector(ctx context.Context, name string, by Order) error
 	// ResetTopics forgets the topics of a connector.
 	ResetTopics(name string) error
-	// Validate says what would become of a configuration, key by key.
-	Validate(config map[string]string) []ConnectKey
+	// Validate says what would become of a configuration, key by key. blind does not
+	// look whether the files and variables that it names are there: who may only view
+	// must not find out.
+	Validate(config map[string]string, blind bool) []ConnectKey
 	// Keys are all that a configuration may have.
 	Keys() []ConnectKey
 	// Leads reports whether this node is the leader, which answers for connectors.

@@ -124,7 +124,7 @@ func (a *ConnectAPI) validation(class string, config map[string]string) any {
 		Configs []keyInfo `json:"configs"`
 	}{Name: class, Groups: []string{}, Configs: []keyInfo{}}
 	seen := map[string]bool{}
-	for i, k := range a.connect.Validate(config) {
+	for i, k := range a.connect.Validate(config, true) {
 		if g := k.group(); !seen[g] {
 			seen[g] = true
 			out.Groups = append(out.Groups, g)

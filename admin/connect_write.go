@@ -125,7 +125,7 @@ func (*ConnectAPI) checkName(name string, config map[string]string) error {
 func (a *ConnectAPI) valid(config map[string]string) error {
 	var b strings.Builder
 	count := 0
-	for _, key := range a.connect.Validate(config) {
+	for _, key := range a.connect.Validate(config, false) {
 		for _, e := range key.Errors {
 			count++
 			fmt.Fprintf(&b, "\n%s: %s", key.Name, e)

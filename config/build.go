@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"reflect"
@@ -24,12 +25,24 @@ type Setting struct {
 	// or a map[string]string. Strings may hold references.
 	Value  any
 	Origin Origin
+	// Remote marks what came over the network, from somebody who need not have a
+	// right to the files and the environment of this node: references stand in
+	// secrets and users only, and are resolved by Builder.Remote, which also says
+	// which files may be named.
+	Remote bool
 }
 
 // Builder puts a Config together. Its zero value is ready for use.
 type Builder struct {
 	// Resolver reads what references refer to; nil is the process's own.
 	Resolver *Resolver
+	// Remote does so for settings that came over the network; nil refuses references
+	// in them, and paths of files.
+	Remote *Resolver
+	// Blind reads nothing that secrets refer to, nothing that settings from the network
+	// refer to, and looks for no file: for an answer to somebody who must not learn
+	// what there is on this node.
+	Blind bool
 	// KeepReferences reads nothing that a reference refers to: texts keep the
 	// reference, other types their default. It is for showing a configuration,
 	// not for running it.
@@ -132,7 +145,7 @@ func (o *Builder) Build(layers ...Layer) (*Config, error) {
 	b := &builder{
 		Builder: *o,
 		decoder: decoder{
-			table: fieldTable(), resolver: resolver, keep: o.KeepReferences,
+			table: fieldTable(), resolver: resolver, remote: cmp.Or(o.Remote, noReach), keep: o.KeepReferences, keepRemote: o.Blind,
 			origins: map[string]source{}, failed: map[string]bool{},
 		},
 		config: &Config{},
@@ -142,6 +155,7 @@ func (o *Builder) Build(layers ...Layer) (*Config, error) {
 		layer(b)
 	}
 	b.config.origins = b.origins
+	b.config.veil(b.table)
 	b.config.derive()
 	b.validate()
 	if len(b.problems) > 0 {
@@ -221,21 +235,26 @@ func (b *builder) set(s Setting) {
 }
 
 func settingNode(s Setting) *node {
+	scalar := func(text string) *node {
+		return &node{kind: scalarNode, text: text, at: s.Origin, remote: s.Remote}
+	}
 	switch value := s.Value.(type) {
 	case []string:
 		list := &node{kind: listNode, at: s.Origin}
 		for _, item := range value {
-			list.items = append(list.items, &node{kind: scalarNode, text: item, at: s.Origin})
+			list.items = append(list.items, scalar(item))
 		}
 		return list
 	case map[string]string:
 		m := &node{kind: mappingNode, at: s.Origin}
 		for key, item := range value {
-			m.keys = append(m.keys, entry{key, s.Origin, &node{kind: scalarNode, text: item, at: s.Origin}})
+			m.keys = append(m.keys, entry{key, s.Origin, scalar(item)})
 		}
 		return m
 	default:
-		return &node{kind: scalarNode, text: fmt.Sprint(value), at: s.Origin, flat: true}
+		n := scalar(fmt.Sprint(value))
+		n.flat = true
+		return n
 	}
 }
 

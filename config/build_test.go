@@ -88,11 +88,11 @@ environment: BINLOG_OUTBOX_LOG_LEVEL: log.level: "loud" is not one of debug, inf
 func TestSettings(t *testing.T) {
 	at := Origin{File: "orders.json", Key: "table.include.list"}
 	c, err := Build(YAML("x", []byte(minimalSource)), Settings(
-		Setting{"connectors[0].source.tables", []string{"a.b", "c.d"}, at},
-		Setting{"connectors[0].kafka.create_topics.configs", map[string]string{"retention.ms": "1"}, at},
-		Setting{"connectors[0].kafka.create_topics.groups[0].name", "g", at},
-		Setting{"connectors[0].kafka.create_topics.groups[0].include", []string{"x.*"}, at},
-		Setting{"connectors[0].outbox.additional", "a:header,b:envelope", at},
+		Setting{Path: "connectors[0].source.tables", Value: []string{"a.b", "c.d"}, Origin: at},
+		Setting{Path: "connectors[0].kafka.create_topics.configs", Value: map[string]string{"retention.ms": "1"}, Origin: at},
+		Setting{Path: "connectors[0].kafka.create_topics.groups[0].name", Value: "g", Origin: at},
+		Setting{Path: "connectors[0].kafka.create_topics.groups[0].include", Value: []string{"x.*"}, Origin: at},
+		Setting{Path: "connectors[0].outbox.additional", Value: "a:header,b:envelope", Origin: at},
 	))
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestSettings(t *testing.T) {
 		"connectors[0].source":          "orders.json: table.include.list: connectors[0].source: a section is wanted here, not a single value",
 		"connectors[0].retry.max_tries": "",
 	} {
-		_, err := Build(YAML("x", []byte(strings.Replace(minimalSource, "user: u", "user: u, table: a.b", 1))), Settings(Setting{path, "v", at}))
+		_, err := Build(YAML("x", []byte(strings.Replace(minimalSource, "user: u", "user: u, table: a.b", 1))), Settings(Setting{Path: path, Value: "v", Origin: at}))
 		if err == nil || want != "" && err.Error() != want {
 			t.Errorf("%s: got %v", path, err)
 		}

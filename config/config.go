@@ -90,6 +90,15 @@ type Admin struct {
 	WebConfig   string            `yaml:"web_config"`
 	Roles       map[string]string `yaml:"roles"`
 	ConnectAPI  bool              `yaml:"connect_api"`
+	// SecretPaths and SecretVariables are what connectors that come over the REST API
+	// may refer to; use Admin.Reach.
+	SecretPaths     []string `yaml:"secret_paths"`
+	SecretVariables []string `yaml:"secret_variables"`
+}
+
+// Reach is what connectors that come over the REST API may refer to.
+func (a Admin) Reach() *Reach {
+	return &Reach{Paths: a.SecretPaths, Variables: a.SecretVariables}
 }
 
 // Metrics says which metric names are served beside our own.
@@ -127,6 +136,9 @@ type Connector struct {
 	Retry       Retry     `yaml:"retry"`
 	Signals     Signals   `yaml:"signals"`
 	Debezium    Debezium  `yaml:"debezium"`
+
+	// veils are what Veil hides.
+	veils []veil
 }
 
 // Source is the MySQL or MariaDB server and what is read from it.

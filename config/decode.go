@@ -15,17 +15,24 @@ type source struct {
 	origin Origin
 	// raw is the text as written, when it held a reference; else empty.
 	raw string
+	// value is what raw was resolved to; empty for secrets, which are resolved when
+	// they are needed.
+	value string
+	// remote is set for what came over the network (Setting.Remote).
+	remote bool
 }
 
 // decoder writes nodes into the structs, later ones over earlier ones.
 type decoder struct {
 	table    map[string]field // by general path
 	resolver *Resolver
-	// keep leaves references unresolved.
-	keep     bool
-	origins  map[string]source
-	failed   map[string]bool // paths that have a problem already
-	problems Problems
+	// remote resolves the references of what came over the network; nil refuses them.
+	remote *Resolver
+	// keep leaves references unresolved, keepRemote those of what came over the network.
+	keep, keepRemote bool
+	origins          map[string]source
+	failed           map[string]bool // paths that have a problem already
+	problems         Problems
 }
 
 var (
@@ -137,7 +144,7 @@ func splitFlat(n *node) *node {
 		return list
 	}
 	for part := range strings.SplitSeq(n.text, ",") {
-		list.items = append(list.items, &node{kind: scalarNode, text: strings.TrimSpace(part), at: n.at})
+		list.items = append(list.items, &node{kind: scalarNode, text: strings.TrimSpace(part), at: n.at, remote: n.remote})
 	}
 	return list
 }
@@ -147,7 +154,7 @@ func (d *decoder) stringMap(path string, v reflect.Value, n *node) {
 		m := &node{kind: mappingNode, at: n.at}
 		for _, part := range splitFlat(n).items {
 			key, value, _ := strings.Cut(part.text, "=")
-			m.keys = append(m.keys, entry{strings.TrimSpace(key), n.at, &node{kind: scalarNode, text: strings.TrimSpace(value), at: n.at}})
+			m.keys = append(m.keys, entry{strings.TrimSpace(key), n.at, &node{kind: scalarNode, text: strings.TrimSpace(value), at: n.at, remote: n.remote}})
 		}
 		n = m
 	}
@@ -170,23 +177,31 @@ func (d *decoder) scalar(path string, v reflect.Value, n *node) {
 		d.problem(path, n.at, "%s is wanted here, not %s", wanted(v.Type()), n.kind)
 		return
 	}
-	from := source{origin: n.at}
-	text := n.text
+	from := source{origin: n.at, remote: n.remote}
+	text, resolver, keep := n.text, d.resolver, d.keep
+	if n.remote {
+		resolver, keep = d.remote, d.keep || d.keepRemote
+	}
 	if HasReference(text) {
 		from.raw = text
-		if v.Type() != secretType && !d.keep {
+		switch secret := v.Type() == secretType; {
+		case n.remote && !secret && !d.table[generalPath(path)].login:
+			d.problem(path, n.at, "a connector that comes over the REST API may refer to files and variables in passwords, keys and users only; write the value itself")
+			return
+		case !secret && !keep:
 			var err error
-			if text, err = d.resolver.Resolve(text); err != nil {
+			if text, err = resolver.Resolve(text); err != nil {
 				d.problem(path, n.at, "%v", err)
 				return
 			}
+			from.value = text
 		}
 	}
 	d.origins[path] = from
-	if from.raw != "" && d.keep && v.Kind() != reflect.String && v.Type() != secretType {
+	if from.raw != "" && keep && v.Kind() != reflect.String && v.Type() != secretType {
 		return // nothing to parse yet; the default stands in
 	}
-	if err := setScalar(v, text, d.resolver); err != nil {
+	if err := setScalar(v, text, resolver); err != nil {
 		if from.raw != "" {
 			// What a reference stands for may be a secret.
 			err = fmt.Errorf("what %s stands for is not %s", from.raw, wanted(v.Type()))

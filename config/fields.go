@@ -12,6 +12,9 @@ type field struct {
 	doc      string
 	words    []string
 	required bool
+	// login marks a name that goes with a secret: with it a reference may come over
+	// the network.
+	login bool
 	// planned says what does not work yet, when the value is not the default.
 	planned string
 	// example stands in the reference where there is no default: in a comment,
@@ -99,6 +102,10 @@ func nodeFields() []field {
 			doc: "What each user of web_config, or each client certificate (by its common name), may do: view; operate, which is also to pause, resume, stop and restart; admin, which is all. Who is not listed may view; without a list all may do all."},
 		{path: "admin.connect_api", def: "true",
 			doc: "Answer Kafka Connect's REST API (docs/connect-api.md) as well."},
+		{path: "admin.secret_paths", replaces: "config.providers.*.param.allowed.paths", example: "[/etc/binlog-outbox/secrets]",
+			doc: "Files, and folders with all below them, that connectors which come over the REST API may name: in ${file:...} and ${dir:...}, and as PEM files. Default: none, or whoever may put a connector could send any file of this host as a password to a server of theirs."},
+		{path: "admin.secret_variables", replaces: "config.providers.*.param.allowlist.pattern", example: "[MYSQL_PASSWORD]",
+			doc: "Environment variables that such connectors may refer to, by name. Default: none."},
 
 		{path: "metrics", doc: "What /metrics serves beside binlog_outbox_*."},
 		{path: "metrics.debezium_names", def: "off", replaces: "the rules file of jmx_exporter", words: []string{"off", "examples", "lowercase", "jmx"},
@@ -141,7 +148,7 @@ func connectorFields() []field {
 			doc: "With hosts: read only from the server that takes writes (read_only and super_read_only off). false takes the first host that answers and has what is needed."},
 		{path: "connectors[].source.phantoms", def: string(PhantomsStop), words: words(PhantomsStop, PhantomsAccept),
 			doc: "What is done when the new primary lacks transactions that were published, because the old one failed before anybody else got them: stop and name them, or go on and keep them on record. Transactions that a server lost itself always stop the connector. MySQL only."},
-		{path: "connectors[].source.user", replaces: "database.user", required: true, example: "outbox_cdc",
+		{path: "connectors[].source.user", replaces: "database.user", required: true, login: true, example: "outbox_cdc",
 			doc: "User with REPLICATION SLAVE, REPLICATION CLIENT and SELECT on the outbox tables."},
 		{path: "connectors[].source.password", replaces: "database.password", example: "${file:/etc/binlog-outbox/secrets.properties:mysql.password}",
 			doc: "Its password; best a reference, which is read again at each connect."},

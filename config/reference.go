@@ -166,7 +166,7 @@ const pageIntro = "<!-- Written by \"go generate ./config\" from the table in co
 	"**Environment.** A variable wins over the file: `BINLOG_OUTBOX_` and the path in capitals, as in `BINLOG_OUTBOX_NODE_DATA_DIR` or `BINLOG_OUTBOX_CONNECTORS_0_SOURCE_PASSWORD`.\n" +
 	"Without `CONNECTORS_<n>_` it counts for every connector (`BINLOG_OUTBOX_KAFKA_BROKERS`). `BINLOG_OUTBOX_DATA_DIR` and `BINLOG_OUTBOX_DELIVERY` are short for `node.data_dir` and\n" +
 	"`kafka.delivery`. Lists are separated by commas, pairs written `a=1,b=2`, an empty variable counts as not set. Flags win over variables.\n\n" +
-	"**References.** A value may refer to what stands elsewhere, and is then shown as the reference and never as what it stands for. Passwords, tokens and keys are read again at each connect.\n\n" +
+	"**References.** A value may refer to what stands elsewhere, and is then shown as the reference and not as what it stands for: by `config show`, in messages about the configuration, and in the state and the log of its connector. Passwords, tokens and keys are read again at each connect. Files are regular ones of up to 1 MiB. What connectors that come over the REST API may refer to say `admin.secret_paths` and `admin.secret_variables`.\n\n" +
 	"| Reference | Stands for |\n|---|---|\n" +
 	"| `${file:PATH:KEY}` | the value of KEY in a Java properties file |\n" +
 	"| `${file:PATH}` | the whole file, without a newline at its end |\n" +

@@ -81,13 +81,11 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 type Resolver struct {
 	// LookupEnv finds an environment variable; nil is os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
-	// ReadFile reads a file; nil is os.ReadFile.
+	// ReadFile reads a file; nil is the function ReadFile.
 	ReadFile func(path string) ([]byte, error)
+	// Reach bounds what may be referred to; nil is no bound.
+	Reach *Reach
 }
-
-// maxSecretFile bounds what a reference may read; a mistaken path such as
-// /dev/zero must not fill the memory.
-const maxSecretFile = 1 << 20
 
 // Resolve returns text with its references replaced.
 func (r *Resolver) Resolve(text string) (string, error) {
@@ -130,6 +128,9 @@ func (r *Resolver) value(ref reference) (string, error) {
 }
 
 func (r *Resolver) env(name string) (string, error) {
+	if err := r.mayLookUp(name); err != nil {
+		return "", err
+	}
 	lookup := r.LookupEnv
 	if lookup == nil {
 		lookup = os.LookupEnv
@@ -142,19 +143,13 @@ func (r *Resolver) env(name string) (string, error) {
 }
 
 func (r *Resolver) read(path string) ([]byte, error) {
+	if err := r.mayRead(path); err != nil {
+		return nil, err
+	}
 	if r.ReadFile != nil {
 		return r.ReadFile(path)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // opened for reading only
-	data, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
-	if err == nil && len(data) > maxSecretFile {
-		err = fmt.Errorf("the file is larger than %s", Size(maxSecretFile))
-	}
-	return data, err
+	return ReadFile(path)
 }
 
 func (r *Resolver) file(path string) (string, error) {

@@ -24,6 +24,8 @@ type node struct {
 	// flat marks a scalar that may stand for a list ("a,b") or a mapping
 	// ("a=1,b=2"), as in the environment, where there is no other way.
 	flat bool
+	// remote marks what came over the network (Setting.Remote).
+	remote bool
 }
 
 type nodeKind int

@@ -1,9 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
-	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -56,6 +57,7 @@ func (b *builder) together(path string, i int) {
 // name: they would share what each needs for itself.
 func (c *Connector) ConflictWith(o *Connector) error {
 	for _, e := range c.conflicts(o, "connector "+o.Name) {
+		e.Err = errors.New(c.Veil(o.Veil(e.Err.Error())))
 		return &e
 	}
 	return nil
@@ -94,8 +96,14 @@ func (b *builder) origin(path string) Origin {
 }
 
 // reject adds a problem with the setting at path, unless it, or the section it is
-// in, could not be read in the first place.
+// in, could not be read in the first place. The message never tells what a reference
+// stands for.
 func (b *builder) reject(path, format string, args ...any) {
+	b.tell(path, b.untold(path, format, args))
+}
+
+// tell does so with a message that holds no value of a reference.
+func (b *builder) tell(path, message string) {
 	for p := path; ; {
 		if b.failed[p] || b.unread(p) {
 			return
@@ -106,12 +114,13 @@ func (b *builder) reject(path, format string, args ...any) {
 		}
 		p = p[:cut]
 	}
-	b.problem(path, b.origin(path), format, args...)
+	b.problem(path, b.origin(path), "%s", message)
 }
 
 // unread reports whether the value at path is a reference that was not read.
 func (b *builder) unread(path string) bool {
-	return b.Builder.KeepReferences && b.origins[path].raw != ""
+	s := b.origins[path]
+	return s.raw != "" && (b.Builder.KeepReferences || b.Builder.Blind && s.remote)
 }
 
 func (b *builder) require(ok bool, path, format string, args ...any) {
@@ -133,9 +142,9 @@ func (b *builder) everySetting() {
 		if f.planned != "" && !b.isDefault(f, v) {
 			b.reject(path, "%s; leave it out", f.planned)
 		}
-		if s, ok := v.Interface().(Secret); ok && !b.Builder.KeepReferences {
+		if s, ok := v.Interface().(Secret); ok && !b.Builder.KeepReferences && !b.Builder.Blind {
 			if _, err := s.Resolve(); err != nil {
-				b.reject(path, "%v", err)
+				b.tell(path, err.Error())
 			}
 		}
 	})
@@ -157,11 +166,15 @@ func (b *builder) word(path, value string, allowed []string) {
 	if near := Nearest(value, shown); near != "" && len(shown) > 1 {
 		hint = fmt.Sprintf("; did you mean %s?", near)
 	}
-	if len(shown) == 1 {
-		b.reject(path, "%q is not possible; it can only be %s", value, shown[0])
-		return
+	list := strings.Join(shown, ", ")
+	switch refs := b.references(path); {
+	case refs != "":
+		b.tell(path, "what "+refs+" stands for is not one of "+list)
+	case len(shown) == 1:
+		b.reject(path, "%q is not possible; it can only be %s", value, list)
+	default:
+		b.reject(path, "%q is not one of %s%s", value, list, hint)
 	}
-	b.reject(path, "%q is not one of %s%s", value, strings.Join(shown, ", "), hint)
 }
 
 func (b *builder) isDefault(f field, v reflect.Value) bool {
@@ -187,6 +200,9 @@ func (b *builder) node() {
 		}
 		b.require(c.Admin.AllowRemote || c.Admin.WebConfig != "" || loopback(c.Admin.Listen), "admin.listen",
 			"%q can be reached from other hosts, and the interface has no passwords; listen on 127.0.0.1, name a file with users in admin.web_config, or set admin.allow_remote if the network protects it", c.Admin.Listen)
+	}
+	for i, p := range c.Admin.SecretPaths {
+		b.require(filepath.IsAbs(p), index("admin.secret_paths", i), "%q is not an absolute path", p)
 	}
 	for user, role := range c.Admin.Roles {
 		b.word("admin.roles."+user, role, []string{"view", "operate", "admin"})
@@ -447,33 +463,6 @@ func loopback(address string) bool {
 	ip := net.ParseIP(host)
 	return err != nil || host == "localhost" || ip != nil && ip.IsLoopback()
 }
-
-func (b *builder) certificate(path, ca, cert, key string, keyPEM Secret) {
-	b.readable(join(path, "ca"), ca)
-	b.readable(join(path, "cert"), cert)
-	b.readable(join(path, "key"), key)
-	b.require(key == "" || keyPEM.IsZero(), join(path, "key_pem"), "can't go together with key")
-	hasKey := key != "" || !keyPEM.IsZero()
-	b.require(cert == "" || hasKey, join(path, "cert"), "needs its private key; give key or key_pem")
-	b.require(cert != "" || !hasKey, join(path, "cert"), "is required with a private key")
-}
-
-// readable holds a path against the file system; PEM text is no path.
-func (b *builder) readable(path, file string) {
-	if file == "" || IsPEM(file) || b.Builder.KeepReferences {
-		return
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		b.reject(path, "reading %s: %v", file, reason(err))
-		return
-	}
-	_ = f.Close() // opened for reading only
-}
-
-// IsPEM reports whether the value of a certificate setting is the PEM text itself
-// and not a path.
-func IsPEM(value string) bool { return strings.Contains(value, "-----BEGIN ") }
 
 // hooks runs the checks of other packages.
 func (b *builder) hooks(path string, c *Connector) {

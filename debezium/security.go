@@ -248,7 +248,8 @@ func (p *producer) jaas(mechanism string, l located) {
 			p.c.refuse(l, "unsecured tokens are not possible; use "+ownPrefix+"kafka.sasl.token or token_url")
 			return
 		default:
-			p.c.refuse(l, fmt.Sprintf("the option %q of the login module is not understood", o.key))
+			// Its name is not told: it may be a piece of a password that was not put in quotes.
+			p.c.refuse(l, "an option of the login module is not understood; is a quotation mark missing?")
 			return
 		}
 	}

@@ -18,7 +18,9 @@ type compiler struct {
 	release  string
 	tolerate bool
 	environ  []string
-	resolver *config.Resolver
+	// resolver reads what this node's own files and variables refer to, remote what
+	// the connectors do, within what the node permits.
+	resolver, remote *config.Resolver
 }
 
 // ownSection begins the settings of the connector among those of a conversion.
@@ -31,13 +33,17 @@ func (c *compiler) compile(name string, keys json.RawMessage) (*config.Connector
 	if err != nil {
 		return nil, err
 	}
-	return c.build(conversion)
+	return c.build(conversion, false)
 }
 
 func (c *compiler) convert(name string, keys json.RawMessage) (*debezium.Conversion, error) {
+	if c.worker != nil && c.worker.Name == origin(name) {
+		// What it says would count as written by whoever runs this node.
+		return &debezium.Conversion{}, config.Problems{{Message: "has the name of the worker's file; choose another one"}}
+	}
 	conversion, err := debezium.Convert(debezium.Options{
 		Worker: c.worker, Release: c.release, TolerateUnknown: c.tolerate,
-		Connectors: []debezium.File{{Name: "connector " + name, Data: keys}},
+		Connectors: []debezium.File{{Name: origin(name), Data: keys}},
 	})
 	if err != nil {
 		return conversion, err
@@ -60,14 +66,19 @@ func (c *compiler) nodeKeys(conversion *debezium.Conversion) error {
 	return nil
 }
 
-func (c *compiler) build(conversion *debezium.Conversion) (*config.Connector, error) {
+// origin stands for the file of a connector that has none.
+func origin(name string) string { return "connector " + name }
+
+// build makes the connector; blind looks for nothing on this node that its keys name.
+func (c *compiler) build(conversion *debezium.Conversion, blind bool) (*config.Connector, error) {
 	var own []config.Setting
 	for _, s := range conversion.Settings {
 		if strings.HasPrefix(s.Path, ownSection) {
+			s.Remote = c.worker == nil || s.Origin.File != c.worker.Name
 			own = append(own, s)
 		}
 	}
-	b := &config.Builder{Resolver: c.resolver, Checks: []config.Check{checkRoute}}
+	b := &config.Builder{Resolver: c.resolver, Remote: c.remote, Blind: blind, Checks: []config.Check{checkRoute}}
 	cfg, err := b.Build(config.Append(own...), config.Environ(c.everyConnector()))
 	if err != nil {
 		return nil, err

@@ -258,7 +258,7 @@ func connectKey(name string) admin.ConnectKey {
 }
 
 // Validate implements admin.Connect.
-func (n *connectNode) Validate(given map[string]string) []admin.ConnectKey {
+func (n *connectNode) Validate(given map[string]string, blind bool) []admin.ConnectKey {
 	found := map[string]*admin.ConnectKey{}
 	key := func(name string) *admin.ConnectKey {
 		if found[name] == nil {
@@ -271,7 +271,7 @@ func (n *connectNode) Validate(given map[string]string) []admin.ConnectKey {
 		shown := debezium.Shown(name, value)
 		key(name).Value = &shown
 	}
-	lines, problems := n.d.fleet.check(given)
+	lines, problems := n.d.fleet.check(given, blind)
 	for _, l := range lines {
 		if _, ok := given[l.Key]; ok {
 			key(l.Key).Text = strings.TrimSpace(l.Outcome.String() + " " + l.Setting + ": " + l.Text)

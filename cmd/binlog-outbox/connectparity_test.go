@@ -110,7 +110,7 @@ func startParityNode(t *testing.T) *restapi.Runner {
 	}
 	const converter = "org.apache.kafka.connect.storage.StringConverter"
 	n := runNodeWith(t, cfg, debezium.File{Name: "worker.properties", Data: []byte(
-		"bootstrap.servers=" + kafka.Brokers()[0] + "\nkey.converter=" + converter + "\nvalue.converter=" + converter + "\nbinlog.outbox.kafka.delivery=at_least_once\n")})
+		"bootstrap.servers=" + kafka.Brokers()[0] + "\nkey.converter=" + converter + "\nvalue.converter=" + converter + "\nbinlog.outbox.kafka.delivery=at_least_once\n")}, newLogger(cfg.Log, t.Output()))
 	eventually(t, "the node leads", n.leads)
 	set, err := position.ParseSet(position.MySQL, mysql.sid.String()+":1-"+strconv.Itoa(firstTransactions))
 	if err != nil {

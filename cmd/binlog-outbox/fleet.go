@@ -77,7 +77,7 @@ func newFleet(cfg *config.Config, node *ha.Node, n *notices, reg prometheus.Regi
 		c := &cfg.Connectors[i]
 		r, err := f.newRunner(c)
 		if err != nil {
-			return nil, fmt.Errorf("connector %s: %w", c.Name, err)
+			return nil, fmt.Errorf("connector %s: %w", c.Name, unveiled(c, err))
 		}
 		f.runners[c.Name] = r
 	}
@@ -91,7 +91,8 @@ func (f *fleet) newRunner(c *config.Connector) (_ *runner, err error) {
 			metrics.unregister()
 		}
 	}()
-	log := f.log.With("connector", c.Name)
+	base := veiled(f.log, c)
+	log := base.With("connector", c.Name)
 	route, err := newRoute(c, metrics)
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (f *fleet) newRunner(c *config.Connector) (_ *runner, err error) {
 	cc.Trail = f.remembered.New(c.Trace.IDs)
 	return &runner{
 		name: c.Name, config: c, metrics: metrics, trail: cc.Trail, standby: src.canal.Metrics.Standby,
-		worker: connector.New(cc, src, snk, route, pos, metrics, f.log),
+		worker: connector.New(cc, src, snk, route, pos, metrics, base),
 	}, nil
 }
 
@@ -209,9 +210,10 @@ func (r *runner) release() {
 
 // declared builds a connector of the file again, which a clash had put aside.
 func (f *fleet) declared(name string) *runner {
-	r, err := f.newRunner(f.fromFile(name))
+	c := f.fromFile(name)
+	r, err := f.newRunner(c)
 	if err != nil {
-		return f.refuse(name, err)
+		return f.refuse(name, unveiled(c, err))
 	}
 	return r
 }
@@ -230,7 +232,7 @@ func (f *fleet) fromStore(name string, stored json.RawMessage) *runner {
 		r = f.refuse(name, err)
 	default:
 		if r, err = f.newRunner(c); err != nil {
-			r = f.refuse(name, err)
+			r = f.refuse(name, unveiled(c, err))
 		}
 	}
 	r.stored, r.clash = stored, clash
@@ -255,8 +257,9 @@ func (f *fleet) conflict(c *config.Connector) error {
 var errClash = errors.New("a connector of this name stands in this node's file and was also put over the REST API: delete the one that was put, or take it out of the file")
 
 // check says what would become of a connector's keys beside the other connectors,
-// and all that is wrong. It builds nothing that stays.
-func (f *fleet) check(keys map[string]string) ([]debezium.Line, config.Problems) {
+// and all that is wrong. It builds nothing that stays. blind looks for nothing on this
+// node that the keys name.
+func (f *fleet) check(keys map[string]string, blind bool) ([]debezium.Line, config.Problems) {
 	text, err := json.Marshal(keys)
 	if err != nil {
 		return nil, config.Problems{{Message: err.Error()}}
@@ -264,7 +267,7 @@ func (f *fleet) check(keys map[string]string) ([]debezium.Line, config.Problems)
 	var c *config.Connector
 	conversion, err := f.compiler.convert(keys["name"], text)
 	if err == nil {
-		c, err = f.compiler.build(conversion)
+		c, err = f.compiler.build(conversion, blind)
 	}
 	if err == nil {
 		f.mu.Lock()

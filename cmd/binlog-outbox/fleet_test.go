@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -27,10 +28,12 @@ type aNode struct {
 	stop func()
 }
 
-// startNode runs a node until the test ends; yaml adds to its configuration.
-func startNode(t *testing.T, id, dir, yaml string) *aNode {
+// startNode runs a node until the test ends; yaml adds to its configuration, admin to
+// the section of that name.
+func startNode(t *testing.T, id, dir, yaml string, admin ...string) *aNode {
 	t.Helper()
-	cfg, err := config.Build(config.YAML("test", fmt.Appendf(nil, "node: {id: %s, data_dir: %q}\nadmin: {listen: \"127.0.0.1:0\"}\n%s", id, dir, yaml)))
+	section := strings.Join(append([]string{"listen: \"127.0.0.1:0\""}, admin...), ", ")
+	cfg, err := config.Build(config.YAML("test", fmt.Appendf(nil, "node: {id: %s, data_dir: %q}\nadmin: {%s}\n%s", id, dir, section, yaml)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,15 +44,20 @@ func runNode(t *testing.T, cfg *config.Config) *aNode {
 	t.Helper()
 	const converter = "org.apache.kafka.connect.storage.StringConverter"
 	return runNodeWith(t, cfg, debezium.File{Name: "worker.properties", Data: []byte(
-		"bootstrap.servers=127.0.0.1:1\nkey.converter=" + converter + "\nvalue.converter=" + converter + "\n")})
+		"bootstrap.servers=127.0.0.1:1\nkey.converter=" + converter + "\nvalue.converter=" + converter + "\n")}, newLogger(cfg.Log, t.Output()))
 }
 
-func runNodeWith(t *testing.T, cfg *config.Config, worker debezium.File) *aNode {
+// runNodeLogging runs a node whose worker's file says nothing.
+func runNodeLogging(t *testing.T, cfg *config.Config, log *slog.Logger) *aNode {
+	t.Helper()
+	return runNodeWith(t, cfg, debezium.File{Name: "worker.properties"}, log)
+}
+
+func runNodeWith(t *testing.T, cfg *config.Config, worker debezium.File, log *slog.Logger) *aNode {
 	t.Helper()
 	n := &aNode{id: cfg.Node.ID, reg: prometheus.NewRegistry()}
-	log := newLogger(cfg.Log, t.Output())
 	var err error
-	if n.daemon, err = newDaemon(cfg, &compiler{worker: &worker}, log, n.reg); err != nil {
+	if n.daemon, err = newDaemon(cfg, &compiler{worker: &worker, remote: &config.Resolver{Reach: cfg.Admin.Reach()}}, log, n.reg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

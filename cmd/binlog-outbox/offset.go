@@ -80,7 +80,7 @@ func (c *control) resolve(ctx context.Context, r *runner, choice admin.OffsetCho
 	}
 	look, err := c.lookout(r)
 	if err != nil {
-		return position.Position{}, err
+		return position.Position{}, unveiled(r.config, err)
 	}
 	switch {
 	case choice.GTIDSet != "":
@@ -122,13 +122,13 @@ func (l *lookout) place(ctx context.Context, start config.Start) (position.Posit
 	l.cfg.Source.Start = start // a copy of its own
 	at, err := l.Start(ctx)
 	if err != nil {
-		return at, unavailable(err)
+		return at, unavailable(l.cfg, err)
 	}
 	return at, nil
 }
 
-func unavailable(err error) error {
-	return &admin.Problem{Status: http.StatusBadGateway, Code: admin.CodeSourceUnavailable, Detail: "asking the source: " + err.Error()}
+func unavailable(c *config.Connector, err error) error {
+	return &admin.Problem{Status: http.StatusBadGateway, Code: admin.CodeSourceUnavailable, Detail: "asking the source: " + c.Veil(err.Error())}
 }
 
 // bySet takes a GTID set. The server is asked for its identity and what it has, but
@@ -208,7 +208,7 @@ func (l *lookout) byTime(ctx context.Context, text string) (position.Position, e
 		return to, err
 	}
 	if to, err = l.walk(ctx, to, end, at); err != nil {
-		return to, unavailable(err)
+		return to, unavailable(l.cfg, err)
 	}
 	to.Last, to.Committed = position.GTID{}, time.Time{}
 	return to, nil

@@ -46,7 +46,7 @@ func newPreview(p *program) *cobra.Command {
 			if c.Context().Err() != nil {
 				return nil //nolint:nilerr // interrupted, as it is meant to be
 			}
-			return err
+			return unveiled(conn, err)
 		},
 	}
 	f := c.Flags()

@@ -24,7 +24,11 @@ const leastRetention = 48 * time.Hour
 
 // Probe asks MySQL first, then Kafka.
 func (prober) Probe(ctx context.Context, node *config.Config, c *config.Connector) []Check {
-	return append(probeSource(ctx, node, c), probeSink(ctx, node, c)...)
+	out := append(probeSource(ctx, node, c), probeSink(ctx, node, c)...)
+	for i := range out {
+		out[i].Detail, out[i].Fix = c.Veil(out[i].Detail), c.Veil(out[i].Fix)
+	}
+	return out
 }
 
 func probeSink(ctx context.Context, node *config.Config, c *config.Connector) []Check {

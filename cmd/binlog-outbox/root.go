@@ -141,7 +141,7 @@ func newRun(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			comp, err := p.compiler()
+			comp, err := p.compiler(cfg.Admin.Reach())
 			if err != nil {
 				return err
 			}
@@ -248,9 +248,11 @@ func (p *program) flagSettings() ([]config.Setting, error) {
 }
 
 // compiler makes connectors of what comes over the REST API while the node runs.
-func (p *program) compiler() (*compiler, error) {
+// They may refer to what is within reach.
+func (p *program) compiler(reach *config.Reach) (*compiler, error) {
 	release, _ := p.lookup(config.EnvPrefix + "DEBEZIUM_COMPAT")
-	c := &compiler{release: release, tolerate: p.tolerate, environ: p.environ, resolver: &config.Resolver{LookupEnv: p.lookup}}
+	c := &compiler{release: release, tolerate: p.tolerate, environ: p.environ,
+		resolver: &config.Resolver{LookupEnv: p.lookup}, remote: &config.Resolver{LookupEnv: p.lookup, Reach: reach}}
 	if p.worker == "" {
 		return c, nil
 	}

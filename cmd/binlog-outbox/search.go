@@ -172,7 +172,7 @@ func (s *search) finish(found *hit, err error) {
 	case errors.Is(err, context.Canceled):
 		s.state.State, s.state.Detail = searchCancelled, "this node no longer leads, or is stopping"
 	case err != nil:
-		s.state.State, s.state.Detail = searchFailed, err.Error()
+		s.state.State, s.state.Detail = searchFailed, s.look.cfg.Veil(err.Error())
 	case found != nil:
 		s.state.State = searchFound
 	default:

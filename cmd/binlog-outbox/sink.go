@@ -108,7 +108,7 @@ func topicCreation(c config.CreateTopics) (kafka.TopicCreation, error) {
 }
 
 func kafkaTLS(t *config.KafkaTLS) (*kafka.TLS, error) {
-	if isPEM(t.CA) || isPEM(t.Cert) || !t.KeyPEM.IsZero() {
+	if config.IsPEM(t.CA) || config.IsPEM(t.Cert) || !t.KeyPEM.IsZero() {
 		c, err := tlsConfig(tlsFiles{ca: t.CA, cert: t.Cert, key: t.Key, keyPEM: t.KeyPEM})
 		if err != nil {
 			return nil, fmt.Errorf("kafka.tls: %w", err)

@@ -47,7 +47,7 @@ func (d *daemon) Checks() []admin.Check {
 			check.Detail = s.Phase
 		case s.Works() && s.Source != nil && s.Source.Connected:
 		case s.LastError != nil:
-			check.OK, check.Detail = false, fmt.Sprintf("%s: %s", s.LastError.Code, s.LastError.Message)
+			check.OK, check.Detail = false, fmt.Sprintf("%s: %s", s.LastError.Code, r.veil(s.LastError.Message))
 		default:
 			check.OK, check.Detail = false, fmt.Sprintf("%s %s", s.State, s.Phase)
 		}
@@ -63,6 +63,9 @@ func (r *runner) status(node *ha.Node) admin.Connector {
 		delivery = r.config.Kafka.Delivery
 	}
 	s := connectorStatus(r.worker.Status(), delivery)
+	if s.LastError != nil {
+		s.LastError.Message = r.veil(s.LastError.Message)
+	}
 	stored, _ := node.Connector(r.name)
 	s.Wanted = admin.Wanted{
 		State: admin.RunState(cmp.Or(stored.RunState.State, ha.Running)), Reason: stored.RunState.Reason, By: stored.RunState.By, At: timeOrNil(stored.RunState.At),

@@ -5,8 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
 )
@@ -17,14 +15,12 @@ type tlsFiles struct {
 	keyPEM        config.Secret
 }
 
-func isPEM(s string) bool { return strings.Contains(s, "-----BEGIN ") }
-
 // pem returns the text itself, or what the file holds.
 func pem(s string) ([]byte, error) {
-	if isPEM(s) {
+	if config.IsPEM(s) {
 		return []byte(s), nil
 	}
-	return os.ReadFile(s)
+	return config.ReadFile(s)
 }
 
 // tlsConfig reads the files anew, so that it follows what replaces them.
