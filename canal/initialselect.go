@@ -132,20 +132,24 @@ func CheckInitial(ctx context.Context, cfg Config, byGTID bool) (tables int, row
 	return len(list), rows, err
 }
 
-const initialTablesQuery = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' " +
-	"AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
-
 // tables lists the outbox tables in the order of their names.
 func (s *selector) tables(ctx context.Context) (tables []*initialTable, rows uint64, err error) {
 	err = s.on(ctx, func(ss *session) error {
-		r, err := ss.query("its tables", initialTablesQuery)
+		if err := ss.showAll(); err != nil {
+			return err
+		}
+		r, err := ss.query("its tables", tablesQuery)
 		if err != nil {
 			return err
 		}
 		for i := range r.RowNumber() {
 			name := schema.Name{Database: text(r, i, 0), Table: text(r, i, 1)}
-			if !s.cfg.Tables.Match(name.Database, name.Table) {
+			kind := tableKind{text(r, i, 2), text(r, i, 3)}
+			if !s.cfg.Tables.Match(name.Database, name.Table) || !kind.isTable() && !slices.Contains(s.cfg.Tables.List, name) {
 				continue
+			}
+			if err := kind.suits(name); err != nil {
+				return err
 			}
 			t, n, err := s.table(ss, name)
 			if err != nil {

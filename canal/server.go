@@ -80,9 +80,15 @@ func Binlogs(ctx context.Context, cfg Config) ([]Binlog, error) {
 	return onHost(ctx, cfg, func(s *session) ([]Binlog, error) { return s.binlogs() })
 }
 
-// Columns reads the columns of one table, none when it is not there or not visible.
+// Columns reads the columns of one table, none when it is not there or not visible. A
+// table that can't be an outbox, such as a view, is an error.
 func Columns(ctx context.Context, cfg Config, name schema.Name) ([]schema.ColumnInfo, error) {
-	return onHost(ctx, cfg, func(s *session) ([]schema.ColumnInfo, error) { return s.columns(name) })
+	return onHost(ctx, cfg, func(s *session) ([]schema.ColumnInfo, error) {
+		if err := s.suits(name); err != nil {
+			return nil, err
+		}
+		return s.columns(name)
+	})
 }
 
 // CurrentPosition is "now": everything that the server has committed is before it.
@@ -506,6 +512,9 @@ func olderThan(version string, major, minor int) bool {
 }
 
 func (s *session) columns(name schema.Name) ([]schema.ColumnInfo, error) {
+	if err := s.showAll(); err != nil {
+		return nil, err
+	}
 	r, err := s.inUTF8("the columns of "+name.String(), schema.ColumnsQuery, name.Database, name.Table)
 	if err != nil {
 		return nil, err
@@ -537,6 +546,19 @@ func (s *session) columns(name schema.Name) ([]schema.ColumnInfo, error) {
 		}
 	}
 	return cols, nil
+}
+
+// showAll has information_schema tell of primary keys that the server has generated,
+// which a setting may hide: the binlog holds them all the same.
+func (s *session) showAll() error {
+	if s.maria {
+		return nil
+	}
+	_, err := s.conn.Execute("SET SESSION show_gipk_in_create_table_and_information_schema = ON")
+	if err != nil && mysql.ErrorCode(err.Error()) != mysql.ER_UNKNOWN_SYSTEM_VARIABLE { // before 8.0.30
+		return classify(err, Disconnected, "asking the server to show generated keys")
+	}
+	return nil
 }
 
 func intAt(r *mysql.Result, row, col int) (int, error) {

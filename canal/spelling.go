@@ -21,9 +21,10 @@ func Spelling(ctx context.Context, cfg Config, name schema.Name) (spelled schema
 	return spelled, spelled != schema.Name{}, err
 }
 
-const tablesQuery = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE NOT LIKE '%VIEW%' ORDER BY TABLE_SCHEMA, TABLE_NAME"
+const tablesQuery = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES ORDER BY TABLE_SCHEMA, TABLE_NAME"
 
-// Matching lists the outbox tables that are there and visible to the user.
+// Matching lists the outbox tables that are there and visible to the user. One that
+// can't be an outbox is an error, but for views and sequences, which no pattern means.
 func Matching(ctx context.Context, cfg Config) ([]schema.Name, error) {
 	return onHost(ctx, cfg, func(s *session) ([]schema.Name, error) {
 		r, err := s.inUTF8("its tables", tablesQuery)
@@ -32,9 +33,14 @@ func Matching(ctx context.Context, cfg Config) ([]schema.Name, error) {
 		}
 		var names []schema.Name
 		for i := range r.RowNumber() {
-			if n := (schema.Name{Database: text(r, i, 0), Table: text(r, i, 1)}); cfg.Tables.Match(n.Database, n.Table) {
-				names = append(names, n)
+			n, kind := schema.Name{Database: text(r, i, 0), Table: text(r, i, 1)}, tableKind{text(r, i, 2), text(r, i, 3)}
+			if !kind.isTable() || !cfg.Tables.Match(n.Database, n.Table) {
+				continue
 			}
+			if err := kind.suits(n); err != nil {
+				return nil, err
+			}
+			names = append(names, n)
 		}
 		return names, nil
 	})

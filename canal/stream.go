@@ -214,6 +214,9 @@ func (s *Stream) newWalker(cfg Config, p plan) *walker {
 	}
 	w.shapes.columns = func(name schema.Name) (asked, error) {
 		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (asked, error) {
+			if err := ss.suits(name); err != nil {
+				return asked{}, err
+			}
 			columns, err := ss.columns(name)
 			return asked{columns, ss.reached(s.server, from.HasGTID())}, err
 		})

@@ -185,9 +185,9 @@ func (s *Server) answer(query string) (*mysql.Result, error) {
 	case strings.Contains(query, "information_schema.TABLES"):
 		var all [][]any
 		for _, name := range s.Tables {
-			all = append(all, []any{"shop", name})
+			all = append(all, []any{"shop", name, "BASE TABLE", "InnoDB"})
 		}
-		return rows([]string{"TABLE_SCHEMA", "TABLE_NAME"}, all...)
+		return rows([]string{"TABLE_SCHEMA", "TABLE_NAME", "TABLE_TYPE", "ENGINE"}, all...)
 	case query == "SHOW BINARY LOGS":
 		var all [][]any
 		for _, name := range s.Binlogs {
