@@ -45,6 +45,11 @@ func check(s *session, server *Server, cfg Config, from position.Position) (plan
 	case from.Flavor != "" && from.Flavor != server.Flavor,
 		from.HasGTID() && from.Set.Flavor() != server.Flavor:
 		return p, newError(WrongHistory, nil, "the position is of a %s server, %s is %s", cmpFlavor(from), cfg.address(), server.Flavor)
+	}
+	if err := s.logged(server, cfg); err != nil {
+		return p, err
+	}
+	switch {
 	case !from.HasGTID():
 		return p, checkFile(s, server, from)
 	case server.Flavor == position.MariaDB && cfg.Origins != nil:
@@ -187,12 +192,8 @@ func (s *session) mayGet(server *Server, lacks *position.Set) string {
 	if server.ReadOnly != "" {
 		return isReplica(server)
 	}
-	statement := "SHOW REPLICA STATUS"
-	if olderThan(server.Version, 8, 1) { // 8.0.22 has both, before it had the old one only
-		statement = "SHOW SLAVE STATUS"
-	}
-	r, err := s.execute(statement)
-	if err != nil || r.Resultset == nil {
+	r, err := s.channels(server)
+	if err != nil {
 		return "" // no right to see it, or no replica
 	}
 	for i := range r.RowNumber() {

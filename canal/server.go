@@ -38,6 +38,9 @@ type Server struct {
 	RowImage       string // "FULL"
 	RowMetadata    string // "FULL", "MINIMAL", ...
 	RowValueOption string // "PARTIAL_JSON"
+	// LogReplicated is log_replica_updates or log_slave_updates: whether a replica
+	// writes what it replicates to its own binlog.
+	LogReplicated string // "ON"
 	// SyncBinlog and FlushLog are sync_binlog and innodb_flush_log_at_trx_commit:
 	// other than 1, a crash of the server's host may lose what was published.
 	SyncBinlog, FlushLog string
@@ -46,6 +49,9 @@ type Server struct {
 	ReadOnly string
 	// Retention is how long the server keeps binlogs; 0 means for ever or unknown.
 	Retention time.Duration
+
+	galera     bool // a member of a Galera cluster
+	foldsNames bool // lower_case_table_names
 }
 
 // Binlog is one file of SHOW BINARY LOGS.
@@ -335,7 +341,8 @@ func (s *session) inspect() (*Server, error) {
 	// Not SELECT @@x: which of them exist depends on the version.
 	r, err := s.query("its settings", "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_id', 'server_uuid', 'gtid_mode', 'log_bin', "+
 		"'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_row_value_options', "+
-		"'read_only', 'super_read_only', 'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', 'expire_logs_days')")
+		"'read_only', 'super_read_only', 'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', 'expire_logs_days', " +
+		"'log_slave_updates', 'log_replica_updates', 'wsrep_on', 'lower_case_table_names')")
 	if err != nil {
 		return nil, err
 	}
@@ -371,6 +378,12 @@ func (s *session) inspect() (*Server, error) {
 			if isOn(v) && out.ReadOnly == "" {
 				out.ReadOnly = "read_only"
 			}
+		case "log_slave_updates", "log_replica_updates":
+			out.LogReplicated = v
+		case "wsrep_on":
+			out.galera = isOn(v)
+		case "lower_case_table_names":
+			out.foldsNames = isOn(v)
 		case "sync_binlog":
 			out.SyncBinlog = v
 		case "innodb_flush_log_at_trx_commit":
@@ -463,22 +476,30 @@ func (s *session) gtidAt(file string, pos uint64) (string, error) {
 
 func quoted(s string) string { return strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) }
 
-// binlogStatus: MySQL 8.2 renamed the statement and 8.4 dropped the old name,
+// statusOfBinlog: MySQL 8.2 renamed the statement and 8.4 dropped the old name,
 // MariaDB keeps it.
-func (s *session) binlogStatus(server *Server) (file string, pos uint64, executed string, err error) {
+func (s *session) statusOfBinlog(server *Server) (r *mysql.Result, err error) {
 	names := []string{"SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"}
 	if s.maria || olderThan(server.Version, 8, 2) {
 		names[0], names[1] = names[1], names[0]
 	}
-	var r *mysql.Result
 	for _, sql := range names {
 		if r, err = s.execute(sql); err == nil || mysql.ErrorCode(err.Error()) != mysql.ER_PARSE_ERROR {
 			break
 		}
 	}
+	if err != nil {
+		return nil, classify(err, Disconnected, "asking the server for its binlog status")
+	}
+	return r, nil
+}
+
+// binlogStatus is where the server writes its binlog, and on MySQL what it has executed.
+func (s *session) binlogStatus(server *Server) (file string, pos uint64, executed string, err error) {
+	r, err := s.statusOfBinlog(server)
 	switch {
 	case err != nil:
-		return "", 0, "", classify(err, Disconnected, "asking the server for its binlog status")
+		return "", 0, "", err
 	case r.Resultset == nil || r.RowNumber() == 0:
 		return "", 0, "", errNoBinlog()
 	}
@@ -554,7 +575,7 @@ func (s *session) showAll() error {
 	if s.maria {
 		return nil
 	}
-	_, err := s.conn.Execute("SET SESSION show_gipk_in_create_table_and_information_schema = ON")
+	_, err := s.execute("SET SESSION show_gipk_in_create_table_and_information_schema = ON")
 	if err != nil && mysql.ErrorCode(err.Error()) != mysql.ER_UNKNOWN_SYSTEM_VARIABLE { // before 8.0.30
 		return classify(err, Disconnected, "asking the server to show generated keys")
 	}
