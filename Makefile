@@ -4,12 +4,13 @@
 GO      ?= go
 TIMEOUT ?= 40m
 FUZZTIME ?= 30s
+JAVA    ?= java
 TOOLS   := $(CURDIR)/.cache/tools
 
 CHAOS_TIME ?= 10m
 CHAOS_SEED ?= 0
 
-.PHONY: rules ui-test help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench microbench benchcmp generate
+.PHONY: java-regex rules ui-test help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench microbench benchcmp generate
 
 help: ## show the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-15s %s\n' "$$t" "$$d"; done
@@ -24,7 +25,7 @@ test: fast race e2e chaos-slice parity-compare rules ## everything, as CI runs i
 
 fast: ## vet and the unit tests: what each commit must pass
 	$(GO) vet ./...
-	$(GO) test -timeout $(TIMEOUT) . ./admin ./config ./connector ./converter ./debezium ./ha ./position ./router ./schema ./trail ./cmd/... ./test/bench
+	$(GO) test -timeout $(TIMEOUT) . ./admin ./config ./connector ./converter ./debezium ./ha ./javaregex ./position ./router ./schema ./trail ./cmd/... ./test/bench
 
 race: ## the packages with goroutines under the race detector, with their real servers
 	$(GO) test -race -short -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/...
@@ -52,6 +53,9 @@ parity: ## run the corpus through the real Debezium afresh and compare with what
 
 parity-compare: ## run the corpus through this program and compare with what Debezium sent
 	$(GO) test -timeout $(TIMEOUT) -count=1 ./test/parity/...
+
+java-regex: ## ask this machine's Java 17 afresh what its regular expressions do, and record it
+	$(GO) test -timeout $(TIMEOUT) -count=1 -v ./javaregex -run AsJava -java $(JAVA) -write
 
 rules: ## promtool checks the alerts, their tests and the dashboard's queries
 	$(GO) test -timeout $(TIMEOUT) -count=1 ./test/rules

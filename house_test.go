@@ -20,14 +20,15 @@ const module = "github.com/binlog-outbox/binlog-outbox/"
 // listed is forbidden; a new arrow is a decision and gets its reason here.
 var arrows = map[string]map[string]string{
 	"position":  {},
+	"javaregex": {},
 	"schema":    {},
 	"converter": {"schema": "column types decide Connect types"},
-	"router":    {"schema": "rows and tables", "converter": "the record that a route makes is Connect data"},
+	"router":    {"javaregex": "route.topic.regex is Java's", "schema": "rows and tables", "converter": "the record that a route makes is Connect data"},
 	"canal":     {"schema": "rows and tables", "position": "marks and where to resume"},
 	"kafka":     {"position": "a batch is durable together with its position"},
 	"ha":        {"position": "positions are replicated and may not go back"},
-	"config":    {},
-	"debezium":  {"config": "connector JSON becomes our configuration"},
+	"config":    {"javaregex": "patterns of tables, topics and servers are Java's"},
+	"debezium":  {"config": "connector JSON becomes our configuration", "javaregex": "its lists hold Java's patterns"},
 	"trail":     {"position": "the transactions that events are of"},
 	"docs":      {},
 	"admin":     {"docs": "the page shows the runbooks"},
@@ -52,7 +53,7 @@ var libraries = map[string][]string{
 }
 
 // pure packages know no I/O and no clocks of the machine's network.
-var pure = []string{"position", "schema", "router", "converter"}
+var pure = []string{"position", "schema", "router", "converter", "javaregex"}
 
 type pkg struct {
 	ImportPath string

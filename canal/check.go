@@ -99,6 +99,9 @@ func checkGTID(s *session, server *Server, cfg Config, from position.Position) (
 		ours.Add(from.Partials[i].GTID) // its first rows are published
 	}
 	if cfg.Origins != nil {
+		if err := cfg.decidable(ours, server.Executed); err != nil {
+			return from, nil, err
+		}
 		ours = ours.Of(cfg.counts)
 		// Of the others the server need send nothing, and it must not miss any.
 		ask = from

@@ -21,11 +21,19 @@ import (
 // Tables says which tables are outbox tables.
 type Tables struct {
 	// Match decides by the names as the server spells them. It must be pure: its
-	// answer is remembered for the life of the stream.
-	Match func(database, table string) bool
+	// answer is remembered for the life of the stream. An error ends it.
+	Match func(database, table string) (bool, error)
 	// List names the tables as configured, for checks before the start; a
 	// matcher of patterns may leave it empty.
 	List []schema.Name
+}
+
+func (t Tables) matches(n schema.Name) (bool, error) {
+	matches, err := t.Match(n.Database, n.Table)
+	if err != nil {
+		return false, newError(BadConfig, err, "whether a table is an outbox table can't be told")
+	}
+	return matches, nil
 }
 
 // Config says where to read and how. The zero value of every optional field
@@ -67,7 +75,7 @@ type Config struct {
 	// Origins tells the server UUIDs whose transactions count; nil means all. Rows of
 	// other origins are not handed on, and whether the server has purged or lacks
 	// their transactions does not matter. It must be pure. MySQL only.
-	Origins func(source uuid.UUID) bool
+	Origins func(source uuid.UUID) (bool, error)
 	// OnPhantoms is called when the server lacks transactions of other servers that
 	// the position has: a failed primary's last ones that no other server got. Nil
 	// refuses to go on with Phantoms. Its error ends the opening. What it accepts is
@@ -209,7 +217,26 @@ func (c Config) progress(step string) {
 }
 
 // counts reports whether transactions of this origin count.
-func (c Config) counts(origin uuid.UUID) bool { return c.Origins == nil || c.Origins(origin) }
+// counts takes what can't be decided for yes; decidable has refused it before.
+func (c Config) counts(origin uuid.UUID) bool {
+	if c.Origins == nil {
+		return true
+	}
+	counts, err := c.Origins(origin)
+	return counts || err != nil
+}
+
+// decidable holds Origins against all servers of the sets.
+func (c Config) decidable(sets ...*position.Set) error {
+	for _, set := range sets {
+		for _, id := range set.Sources() {
+			if _, err := c.Origins(id); err != nil {
+				return newError(BadConfig, err, "whether transactions of server %s count can't be told", id)
+			}
+		}
+	}
+	return nil
+}
 
 // tls returns the TLS settings with the server's name filled in.
 func (c Config) tls() *tls.Config {

@@ -82,7 +82,9 @@ func (w *walker) admit(h header, e gtidEvent) error {
 		return err
 	}
 	if e.gtid.SID != w.origins.last {
-		w.origin(e.gtid)
+		if err := w.origin(e.gtid); err != nil {
+			return err
+		}
 	}
 	if w.origins.lastOut {
 		w.group.pass = passOver

@@ -145,7 +145,11 @@ func (s *selector) tables(ctx context.Context) (tables []*initialTable, rows uin
 		for i := range r.RowNumber() {
 			name := schema.Name{Database: text(r, i, 0), Table: text(r, i, 1)}
 			kind := tableKind{text(r, i, 2), text(r, i, 3)}
-			if !s.cfg.Tables.Match(name.Database, name.Table) || !kind.isTable() && !slices.Contains(s.cfg.Tables.List, name) {
+			matches, err := s.cfg.Tables.matches(name)
+			if err != nil {
+				return err
+			}
+			if !matches || !kind.isTable() && !slices.Contains(s.cfg.Tables.List, name) {
 				continue
 			}
 			if err := kind.suits(name); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
 const (
@@ -174,7 +176,11 @@ func (s *selector) writers(ss *session) (map[string]bool, error) {
 	}
 	all := map[string]bool{}
 	for i := range r.RowNumber() {
-		if s.cfg.Tables.Match(text(r, i, 0), text(r, i, 1)) {
+		matches, err := s.cfg.Tables.matches(schema.Name{Database: text(r, i, 0), Table: text(r, i, 1)})
+		if err != nil {
+			return nil, err
+		}
+		if matches {
 			all[text(r, i, 2)] = true
 		}
 	}

@@ -53,7 +53,7 @@ func newDatabase(t *testing.T, s *servers.MySQL) *database {
 		"CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, note LONGTEXT)")
 	db.cfg = canal.Config{
 		Host: s.Host(), Port: s.Port(), User: s.User(), Password: s.Password(), ServerID: serverID(t), SpoolDir: t.TempDir(),
-		Tables: canal.Tables{Match: func(d, tab string) bool { return d == db.name && tab == "outbox" }},
+		Tables: canal.Tables{Match: func(d, tab string) (bool, error) { return d == db.name && tab == "outbox", nil }},
 	}
 	return db
 }

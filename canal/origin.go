@@ -10,7 +10,7 @@ import (
 
 // origins tells the servers apart that a MySQL transaction may come from.
 type origins struct {
-	counts func(uuid.UUID) bool // nil means all
+	counts func(uuid.UUID) (bool, error) // nil means all
 	// known are those seen before; nil means that nobody asks (MariaDB, positions
 	// by file).
 	known map[uuid.UUID]bool
@@ -40,19 +40,27 @@ func (o *origins) know(from position.Position, server *Server) {
 
 // origin notes where a transaction comes from when that is another server than
 // before.
-func (w *walker) origin(g position.GTID) {
+func (w *walker) origin(g position.GTID) error {
 	o := &w.origins
 	o.last = g.SID
-	o.lastOut = o.counts != nil && !g.IsZero() && !o.counts(g.SID)
+	o.lastOut = false
+	if o.counts != nil && !g.IsZero() {
+		counts, err := o.counts(g.SID)
+		if err != nil {
+			return w.fail(BadConfig, err, "whether transactions of server %s count can't be told", g.SID)
+		}
+		o.lastOut = !counts
+	}
 	if o.known == nil || g.IsZero() || o.known[g.SID] {
-		return
+		return nil
 	}
 	o.known[g.SID] = true
 	w.stats.unknown.Add(1)
 	attrs := []any{slog.String("gtid", g.String()), slog.Bool("published", !o.lastOut)}
 	if g.SID == o.own {
 		w.log.Info("the server that is read from now writes itself", attrs...)
-		return
+		return nil
 	}
 	w.log.Warn("transactions of a server come that was not seen before: written on a replica by mistake, or a source was added", attrs...)
+	return nil
 }

@@ -354,7 +354,7 @@ func TestF15WhoLostIt(t *testing.T) {
 		}, canal.Diverged, other + ":4-5", ""},
 		{"a replica may get them yet", ours, func(f *fake) { f.SetReadOnly(true); f.cfg.OnPhantoms = accept }, canal.Lagging, other + ":1-5", ""},
 		{"received and not applied", ours, func(f *fake) { f.Received = other + ":1-5"; f.cfg.OnPhantoms = accept }, canal.Lagging, other + ":1-5", ""},
-		{"of an origin that does not count", ours, func(f *fake) { f.cfg.Origins = func(id uuid.UUID) bool { return id == sid } }, 0, "", ""},
+		{"of an origin that does not count", ours, func(f *fake) { f.cfg.Origins = func(id uuid.UUID) (bool, error) { return id == sid, nil } }, 0, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t, events(mysqlLog(), silence))
@@ -400,7 +400,7 @@ func TestB012AskedSet(t *testing.T) {
 	f := newFake(t, func(d canaltest.Dump, _ *canaltest.Sender) error { asked <- d.Set; return nil })
 	f.Executed = sid.String() + ":1-100," + other + ":1-50"
 	f.Purged = other + ":1-40"
-	f.cfg.Origins = func(id uuid.UUID) bool { return id == sid }
+	f.cfg.Origins = func(id uuid.UUID) (bool, error) { return id == sid, nil }
 	f.open(set(t, sid.String()+":1-90,"+other+":1-3:99"))
 	want := set(t, sid.String()+":1-90,"+other+":1-50").Set
 	if got := set(t, <-asked).Set; !got.Equal(want) {

@@ -401,7 +401,7 @@ func TestB012OriginsThatDoNotCount(t *testing.T) {
 	has := start.Clone()
 	has.Set.Add(position.GTID{SID: [16]byte{1}, Seq: 7}) // what another source had
 	self := db.value("SELECT @@server_uuid")
-	db.cfg.Origins = func(id uuid.UUID) bool { return id.String() == self }
+	db.cfg.Origins = func(id uuid.UUID) (bool, error) { return id.String() == self, nil }
 	r := db.open(has)
 	db.insert(1)
 	as(2, 102)

@@ -34,7 +34,11 @@ func Matching(ctx context.Context, cfg Config) ([]schema.Name, error) {
 		var names []schema.Name
 		for i := range r.RowNumber() {
 			n, kind := schema.Name{Database: text(r, i, 0), Table: text(r, i, 1)}, tableKind{text(r, i, 2), text(r, i, 3)}
-			if !kind.isTable() || !cfg.Tables.Match(n.Database, n.Table) {
+			matches, err := cfg.Tables.matches(n)
+			if err != nil {
+				return nil, err
+			}
+			if !kind.isTable() || !matches {
 				continue
 			}
 			if err := kind.suits(n); err != nil {

@@ -13,7 +13,7 @@ import (
 func TestSurvey(t *testing.T) {
 	f := newFake(t, events(mysqlLog(), silence))
 	f.Executed, f.Purged = sid.String()+":1-100,11111111-2222-3333-4444-555555555555:1-7", sid.String()+":1-5"
-	f.cfg.Origins = func(id uuid.UUID) bool { return id == sid }
+	f.cfg.Origins = func(id uuid.UUID) (bool, error) { return id == sid, nil }
 	before := time.Now()
 	v, err := canal.TakeSurvey(t.Context(), f.cfg, "")
 	if err != nil {

@@ -31,7 +31,7 @@ type tableMap struct {
 
 // tables knows whose rows a rows event holds. It is owned by the walker.
 type tables struct {
-	match  func(database, table string) bool
+	match  func(database, table string) (bool, error)
 	known  map[string]*table // by database and table as they lie in the table map
 	outbox []*table          // those of known that are outbox tables
 	// open are the table maps of the running statement. A rows event refers to
@@ -44,15 +44,18 @@ type openTable struct {
 	tm *tableMap // nil for foreign tables
 }
 
-func newTables(match func(database, table string) bool) *tables {
+func newTables(match func(database, table string) (bool, error)) *tables {
 	return &tables{match: match, known: map[string]*table{}}
 }
 
 // note takes in a table map event. Nothing is allocated for a table met before.
-func (t *tables) note(m tableMapHead) {
+func (t *tables) note(m tableMapHead) error {
 	tab, ok := t.known[string(m.name)]
 	if !ok {
-		tab = t.add(m)
+		var err error
+		if tab, err = t.add(m); err != nil {
+			return err
+		}
 	}
 	o := openTable{id: m.id}
 	if tab.outbox {
@@ -61,13 +64,14 @@ func (t *tables) note(m tableMapHead) {
 	for i := range t.open {
 		if t.open[i].id == m.id {
 			t.open[i] = o
-			return
+			return nil
 		}
 	}
 	t.open = append(t.open, o)
+	return nil
 }
 
-func (t *tables) add(m tableMapHead) *table {
+func (t *tables) add(m tableMapHead) (*table, error) {
 	if len(t.known) >= maxKnownTables {
 		for k, tab := range t.known {
 			if !tab.outbox {
@@ -76,12 +80,15 @@ func (t *tables) add(m tableMapHead) *table {
 		}
 	}
 	tab := &table{name: schema.Name{Database: string(m.db), Table: string(m.tab)}}
-	tab.outbox = t.match(tab.name.Database, tab.name.Table)
+	var err error
+	if tab.outbox, err = t.match(tab.name.Database, tab.name.Table); err != nil {
+		return nil, err
+	}
 	if tab.outbox {
 		t.outbox = append(t.outbox, tab)
 	}
 	t.known[string(m.name)] = tab
-	return tab
+	return tab, nil
 }
 
 // mapFor returns the table map with these bytes, the one met last in the usual case.
@@ -133,11 +140,14 @@ func (t *tables) changed(s *schema.Statement) {
 }
 
 // touchesOutbox names an outbox table that the statement may concern. Servers
-// with lower_case_table_names log statements as they were typed.
+// with lower_case_table_names log statements as they were typed. What can't be
+// decided counts.
 func (t *tables) touchesOutbox(s *schema.Statement) (string, bool) {
 	for _, n := range s.Tables {
-		if t.match(n.Database, n.Table) || t.match(strings.ToLower(n.Database), strings.ToLower(n.Table)) {
-			return n.String(), true
+		for _, name := range []schema.Name{n, {Database: strings.ToLower(n.Database), Table: strings.ToLower(n.Table)}} {
+			if matches, err := t.match(name.Database, name.Table); matches || err != nil {
+				return n.String(), true
+			}
 		}
 	}
 	for _, tab := range t.outbox {

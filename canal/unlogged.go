@@ -54,7 +54,11 @@ func (s *session) outboxes(cfg Config) ([]schema.Name, error) {
 	}
 	for i := range r.RowNumber() {
 		n := schema.Name{Database: text(r, i, 0), Table: text(r, i, 1)}
-		if cfg.Tables.Match(n.Database, n.Table) && !slices.Contains(names, n) {
+		matches, err := cfg.Tables.matches(n)
+		if err != nil {
+			return nil, err
+		}
+		if matches && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}

@@ -329,7 +329,9 @@ func (w *walker) tableMap(body []byte) error {
 	if len(w.tables.open) >= maxOpenTables {
 		return w.fail(Undecodable, nil, "a statement has more than %d tables", maxOpenTables)
 	}
-	w.tables.note(m)
+	if err := w.tables.note(m); err != nil {
+		return w.fail(BadConfig, err, "whether a table is an outbox table can't be told")
+	}
 	return nil
 }
 

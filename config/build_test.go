@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/binlog-outbox/binlog-outbox/javaregex"
 )
 
 func TestEnvironment(t *testing.T) {
@@ -229,7 +231,7 @@ func TestTables(t *testing.T) {
 		{"odd.db", "out`box"}: true, {"tenant_7", "Events"}: true, {"tenant_x", "events"}: false, {"my_tenant_7", "events"}: false,
 		{"ab", "c"}: true, {"a", "b"}: false, {"q", "x"}: true,
 	} {
-		if got := tables.Match(name[0], name[1]); got != want {
+		if got, err := tables.Match(name[0], name[1]); got != want || err != nil {
 			t.Errorf("%v: %v", name, got)
 		}
 	}
@@ -271,8 +273,73 @@ func TestTopicGroupsMatchWholeNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for topic, want := range map[string]bool{"outbox.event.a1": true, "outbox.event.ax": false, "b": true, "bb": false, "my.outbox.event.a": false} {
-		if match(topic) != want {
+		if got, err := match(topic); got != want || err != nil {
 			t.Errorf("%s: %v, want %v", topic, !want, want)
 		}
+	}
+}
+
+// The patterns that name tables, topics and origins are Java's.
+func TestPatternsAreJavas(t *testing.T) {
+	for _, c := range []struct {
+		pattern, table string
+		want           bool
+	}{
+		{`shop\.[a-z&&[^b]]+`, "cat", true}, {`shop\.[a-z&&[^b]]+`, "bat", false},
+		{`shop\.\w+`, "größe", false}, {`shop\.\w+`, "out_1", true}, {`(?U)shop\.\w+`, "größe", true},
+		{`shop\.x\d++`, "x12", true}, {`shop\.x\d++`, "x١", false}, {`shop\.\p{Alnum}+`, "Out1", true},
+		{`\Qshop.out\E`, "out", true}, {`\Qshop.out\E`, "OUT", true}, {`shop\.ärger`, "Ärger", false}, {`(?u)shop\.ärger`, "Ärger", true},
+		{`shop\.[^.]+`, "a-b", true},
+	} {
+		tables, err := Source{TablePatterns: []string{c.pattern}}.Tables()
+		if err != nil {
+			t.Errorf("%s: %v", c.pattern, err)
+			continue
+		}
+		if got, err := tables.Match("shop", c.table); got != c.want || err != nil {
+			t.Errorf("%s on shop.%s: %v, %v", c.pattern, c.table, got, err)
+		}
+		match, err := TopicGroup{Name: "g", Include: []string{"(?i)" + c.pattern}}.Matcher()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := match("shop." + c.table); got != c.want || err != nil {
+			t.Errorf("%s on topic shop.%s: %v, %v", c.pattern, c.table, got, err)
+		}
+	}
+	const origin = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+	counts, err := Source{GTIDInclude: []string{`\p{XDigit}{8}-[\w&&[^x]]++-.*`}}.Origins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := counts(origin); !got || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// A pattern that goes back over a name without end is an error, not a no.
+func TestPatternsThatTakeTooLong(t *testing.T) {
+	const bad = `(a|aa)*\1b`
+	long := strings.Repeat("a", 64)
+	tables, err := Source{TablePatterns: []string{`shop\.` + bad}}.Tables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tables.Match("shop", long); !errors.Is(err, javaregex.ErrTooLong) || !strings.Contains(err.Error(), "source.table_patterns") {
+		t.Error(err)
+	}
+	match, err := TopicGroup{Name: "g", Include: []string{".*"}, Exclude: []string{bad}}.Matcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, err := match(long); in || !errors.Is(err, javaregex.ErrTooLong) || !strings.Contains(err.Error(), "group g") {
+		t.Error(in, err)
+	}
+	counts, err := Source{GTIDExclude: []string{bad}}.Origins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := counts(long); !errors.Is(err, javaregex.ErrTooLong) || !strings.Contains(err.Error(), "source.gtid_exclude") {
+		t.Error(err)
 	}
 }

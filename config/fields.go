@@ -187,7 +187,7 @@ func connectorFields() []field {
 				"when_needed is snapshot, and publishes the rows that stand in the tables once more, instead of stopping, when the source has purged a binlog that was not read yet: what was published before and still stands there comes again, what was deleted meanwhile never comes. " +
 				"Rows are read without locks, in the order of the primary key, which each table must have."},
 		{path: "connectors[].source.gtid_include", replaces: "gtid.source.includes", example: "[]",
-			doc: "Origins (server UUIDs or regular expressions of them, without regard to case) whose transactions count. Rows of others are passed over, and whether the server lacks or has purged their transactions does not matter. MySQL only. Default: all."},
+			doc: "Origins (server UUIDs or regular expressions of them, in Java's syntax, without regard to case) whose transactions count. Rows of others are passed over, and whether the server lacks or has purged their transactions does not matter. MySQL only. Default: all."},
 		{path: "connectors[].source.gtid_exclude", replaces: "gtid.source.excludes", example: "[]",
 			doc: "Origins whose transactions do not count, in place of gtid_include."},
 		{path: "connectors[].source.on_undecodable_event", def: string(UndecodableFail), replaces: "event.processing.failure.handling.mode", words: words(UndecodableFail),

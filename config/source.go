@@ -3,11 +3,10 @@ package config
 import (
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/dlclark/regexp2"
+	"github.com/binlog-outbox/binlog-outbox/javaregex"
 )
 
 // Addresses are the servers that may be the source, host first, each as host:port.
@@ -27,8 +26,9 @@ func (s Source) Addresses() []string {
 }
 
 // Origins tells whether transactions of a server UUID, as the server writes it,
-// count; nil when all do. The function is safe for concurrent use.
-func (s Source) Origins() (func(uuid string) bool, error) {
+// count; nil when all do. The function is safe for concurrent use; its error is
+// javaregex.ErrTooLong, with the key and the UUID.
+func (s Source) Origins() (func(uuid string) (bool, error), error) {
 	list, key, in := s.GTIDInclude, "gtid_include", true
 	if len(list) == 0 {
 		list, key, in = s.GTIDExclude, "gtid_exclude", false
@@ -36,19 +36,19 @@ func (s Source) Origins() (func(uuid string) bool, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	var patterns []*regexp2.Regexp
+	var patterns []*javaregex.Pattern
 	for _, p := range list {
-		re, err := compileWhole(strings.TrimSpace(p), regexp2.IgnoreCase)
+		re, err := javaregex.CompileFold(strings.TrimSpace(p))
 		if err != nil {
-			return nil, &FieldError{Path: "source." + key, Err: fmt.Errorf("%q: %w", p, err)}
+			return nil, &FieldError{Path: "source." + key, Err: fmt.Errorf("%q: %w", p, notRegex(err))}
 		}
 		patterns = append(patterns, re)
 	}
-	return func(uuid string) bool {
-		matches := slices.ContainsFunc(patterns, func(re *regexp2.Regexp) bool {
-			ok, err := re.MatchString(uuid) // the error is that of a time limit, and none is set
-			return ok && err == nil
-		})
-		return matches == in
+	return func(uuid string) (bool, error) {
+		matches, err := anyMatches(patterns, uuid)
+		if err != nil {
+			return false, fmt.Errorf("source.%s, held against %s: %w", key, uuid, err)
+		}
+		return matches == in, nil
 	}, nil
 }

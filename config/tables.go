@@ -3,10 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/dlclark/regexp2"
+	"github.com/binlog-outbox/binlog-outbox/javaregex"
 )
 
 // TableName is a table as the configuration names it.
@@ -18,7 +17,7 @@ func (n TableName) String() string { return n.Database + "." + n.Table }
 // Tables says which tables are outboxes. It is safe for concurrent use.
 type Tables struct {
 	names    []TableName
-	patterns []*regexp2.Regexp
+	patterns []*javaregex.Pattern
 }
 
 // Tables returns the outbox tables of a source.
@@ -38,9 +37,9 @@ func (s Source) Tables() (*Tables, error) {
 		t.names = append(t.names, name)
 	}
 	for _, p := range s.TablePatterns {
-		re, err := compileWhole(p, regexp2.IgnoreCase)
+		re, err := javaregex.CompileFold(p)
 		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, notRegex(err))
 			continue
 		}
 		t.patterns = append(t.patterns, re)
@@ -56,20 +55,31 @@ func (t *Tables) HasPatterns() bool { return len(t.patterns) > 0 }
 
 // Match reports whether a table is an outbox. As with Debezium's
 // table.include.list the whole of "database.table" must match, without regard to
-// case.
-func (t *Tables) Match(database, table string) bool {
+// the case of ASCII letters. The error is javaregex.ErrTooLong, with the table.
+func (t *Tables) Match(database, table string) (bool, error) {
 	for _, n := range t.names {
 		if strings.EqualFold(n.Database, database) && strings.EqualFold(n.Table, table) {
-			return true
+			return true, nil
 		}
 	}
-	for _, p := range t.patterns {
-		// The error is that of a time limit, and none is set.
-		if ok, _ := p.MatchString(database + "." + table); ok {
-			return true
+	matches, err := anyMatches(t.patterns, database+"."+table)
+	if err != nil {
+		return false, fmt.Errorf("source.table_patterns, held against %s.%s: %w", database, table, err)
+	}
+	return matches, nil
+}
+
+func anyMatches(patterns []*javaregex.Pattern, text string) (bool, error) {
+	for _, p := range patterns {
+		if ok, err := p.Match(text); ok || err != nil {
+			return ok, err
 		}
 	}
-	return false
+	return false, nil
+}
+
+func notRegex(err error) error {
+	return fmt.Errorf("not a regular expression as Java takes it: %w", err)
 }
 
 // ParseTableName reads "database.table"; a part that holds a dot is written in
@@ -109,23 +119,15 @@ func cutIdentifier(text string) (name, rest string, ok bool) {
 	}
 }
 
-// compileWhole compiles a pattern in Java's dialect that must match a whole text.
-func compileWhole(pattern string, options regexp2.RegexOptions) (*regexp2.Regexp, error) {
-	// Alone first, so that an unbalanced ")" can't hide in the brackets.
-	if _, err := regexp2.Compile(pattern, options); err != nil {
-		return nil, fmt.Errorf("not a regular expression: %w", err)
-	}
-	return regexp2.Compile(`\A(?:`+pattern+`)\z`, options)
-}
-
 // Matcher returns whether a topic belongs to the group: its whole name matches one
-// of Include and none of Exclude. Validation has refused patterns that are none.
-func (g TopicGroup) Matcher() (func(topic string) bool, error) {
-	compile := func(patterns []string) (out []*regexp2.Regexp, err error) {
+// of Include and none of Exclude. Validation has refused patterns that are none. The
+// error of the function is javaregex.ErrTooLong, with the group.
+func (g TopicGroup) Matcher() (func(topic string) (bool, error), error) {
+	compile := func(patterns []string) (out []*javaregex.Pattern, err error) {
 		for _, p := range patterns {
-			r, err := compileWhole(p, regexp2.None)
+			r, err := javaregex.Compile(p)
 			if err != nil {
-				return nil, fmt.Errorf("topic group %s: %q: %w", g.Name, p, err)
+				return nil, fmt.Errorf("topic group %s: %q: %w", g.Name, p, notRegex(err))
 			}
 			out = append(out, r)
 		}
@@ -139,11 +141,16 @@ func (g TopicGroup) Matcher() (func(topic string) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	matches := func(list []*regexp2.Regexp, topic string) bool {
-		return slices.ContainsFunc(list, func(r *regexp2.Regexp) bool {
-			ok, err := r.MatchString(topic)
-			return ok && err == nil
-		})
-	}
-	return func(topic string) bool { return matches(include, topic) && !matches(exclude, topic) }, nil
+	return func(topic string) (bool, error) {
+		in, err := anyMatches(include, topic)
+		if err == nil && in {
+			var out bool
+			out, err = anyMatches(exclude, topic)
+			in = !out
+		}
+		if err != nil {
+			return false, fmt.Errorf("topic group %s, held against topic %s: %w", g.Name, topic, err)
+		}
+		return in, nil
+	}, nil
 }

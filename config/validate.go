@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dlclark/regexp2"
+	"github.com/binlog-outbox/binlog-outbox/javaregex"
 )
 
 // validate adds what is wrong with the values and their relations.
@@ -338,8 +338,8 @@ func (b *builder) tables(path string, s *Source) {
 		seen[strings.ToLower(t)] = true
 	}
 	for i, p := range s.TablePatterns {
-		_, err := compileWhole(p, regexp2.IgnoreCase)
-		b.require(err == nil, index(join(path, "table_patterns"), i), "%v", err)
+		_, err := javaregex.CompileFold(p)
+		b.require(err == nil, index(join(path, "table_patterns"), i), "%v", notRegex(err))
 	}
 }
 
@@ -384,8 +384,8 @@ func (b *builder) kafka(path string, k *Kafka) {
 			list []string
 		}{{"include", g.Include}, {"exclude", g.Exclude}} {
 			for j, pattern := range l.list {
-				_, err := compileWhole(pattern, regexp2.None)
-				b.require(err == nil, index(join(group, l.key), j), "%v", err)
+				_, err := javaregex.Compile(pattern)
+				b.require(err == nil, index(join(group, l.key), j), "%v", notRegex(err))
 			}
 		}
 	}

@@ -420,11 +420,11 @@ func TestDatabaseLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	for db, want := range map[string]bool{"shop": true, "Billing": true, "shops": false, "other": false} {
-		if got := tables.Match(db, "outbox"); got != want {
-			t.Errorf("%s: %v", db, got)
+		if got, err := tables.Match(db, "outbox"); got != want || err != nil {
+			t.Errorf("%s: %v, %v", db, got, err)
 		}
 	}
-	if tables.Match("shop", "orders") {
+	if got, err := tables.Match("shop", "orders"); got || err != nil {
 		t.Error("shop.orders is no outbox")
 	}
 }
@@ -557,5 +557,42 @@ func TestDefaultSnapshotModeIsNotReplaced(t *testing.T) {
 	}
 	if got := cfg.Connectors[0].Source.Start; got != config.StartSnapshot {
 		t.Errorf("source.start is %s", got)
+	}
+}
+
+func TestListsAreJavasPatterns(t *testing.T) {
+	for _, c := range []struct{ databases, tables, want string }{
+		{"", `shop\.[a-z&&[^b]]++`, ""},
+		{`\Qshop\E`, `.*\.\p{Alnum}+`, ""},
+		{"(shop)", `(.*)\.\1x`, "refers back"},
+		{"shop", `.*\.(?x)out#`, "unclosed group"},
+		{"", `shop\.\X`, "is not supported"},
+		{"", `shop\.[a`, "unclosed character class"},
+	} {
+		settings := map[string]string{"table.include.list": c.tables}
+		if c.databases != "" {
+			settings["database.include.list"] = c.databases
+		}
+		converted, err := convertWith(settings)
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%q, %q: %v", c.databases, c.tables, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		patterns, _ := setting(converted, "source.table_patterns").([]string)
+		tables, err := config.Source{TablePatterns: patterns}.Tables()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for table, want := range map[string]bool{"cat": true, "größe": false} {
+			if got, err := tables.Match("shop", table); got != want || err != nil {
+				t.Errorf("%q, %q: shop.%s %v, %v", c.databases, c.tables, table, got, err)
+			}
+		}
 	}
 }

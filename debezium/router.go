@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dlclark/regexp2"
-
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/javaregex"
 )
 
 const routerClass = "io.debezium.transforms.outbox.EventRouter"
@@ -195,15 +194,15 @@ func additional(c *connector, l located) {
 // guard is a predicate that lets the router see only some topics.
 type guard struct {
 	at      located
-	pattern *regexp2.Regexp
+	pattern *javaregex.Pattern
 	negate  bool
 }
 
 // lets reports whether the router sees the records of a table, whose change
 // events have this topic.
-func (g *guard) lets(topic string) bool {
-	ok, _ := g.pattern.MatchString(topic) // the error is that of a time limit, and none is set
-	return ok != g.negate
+func (g *guard) lets(topic string) (bool, error) {
+	ok, err := g.pattern.Match(topic)
+	return ok != g.negate, err
 }
 
 const topicPredicate = "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"
@@ -235,8 +234,8 @@ func (c *connector) guard(prefix string) {
 		return
 	}
 	var err error
-	if g.pattern, err = regexp2.Compile(`\A(?:`+pattern.value+`)\z`, regexp2.None); err != nil || pattern.hasReference() {
-		c.refuse(pattern, "is not a regular expression")
+	if g.pattern, err = javaregex.Compile(pattern.value); err != nil || pattern.hasReference() {
+		c.refuse(pattern, "is not a regular expression that can be held against topics here")
 		return
 	}
 	c.same(class, "of the router's predicate")

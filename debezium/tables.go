@@ -2,9 +2,10 @@ package debezium
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/dlclark/regexp2"
+	"github.com/binlog-outbox/binlog-outbox/javaregex"
 )
 
 // tables turns Debezium's filters, which are lists of Java regular expressions of
@@ -47,18 +48,21 @@ func (c *connector) includedTables(tables, databases located, hasDatabases bool)
 	var names, patterns []string
 	for _, p := range splitPatterns(tables.value) {
 		name, ok := plainTable(p)
+		inDatabases := true
+		if ok && hasDatabases {
+			if inDatabases, err = matchAny(databasePatterns, name[0]); err != nil {
+				c.refuse(databases, err.Error())
+				return
+			}
+		}
 		switch {
-		case !ok && hasDatabases:
-			// Both filters count, so one pattern must ask for both.
-			p = `(?=(?:` + strings.Join(splitPatterns(databases.value), "|") + `)\.)(?:` + p + `)`
-			fallthrough
 		case !ok:
-			if _, err := regexp2.Compile(p, regexp2.IgnoreCase); err != nil {
-				c.refuse(tables, fmt.Sprintf("%q is not a regular expression: %v", p, err))
+			if p, err = withDatabases(p, splitPatterns(databases.value)); err != nil {
+				c.refuse(tables, err.Error())
 				return
 			}
 			patterns = append(patterns, p)
-		case hasDatabases && !matchAny(databasePatterns, name[0]):
+		case !inDatabases:
 			c.refuse(tables, fmt.Sprintf("%s.%s is in no database of database.include.list, so it is never read; take it out", name[0], name[1]))
 			return
 		default:
@@ -95,11 +99,12 @@ func (c *connector) tableSettings(l located, names, patterns []string) {
 func (c *connector) includedDatabases(l located) {
 	var patterns []string
 	for _, p := range splitPatterns(l.value) {
-		if _, err := regexp2.Compile(p, regexp2.IgnoreCase); err != nil {
-			c.refuse(l, fmt.Sprintf("%q is not a regular expression: %v", p, err))
+		of := `(?:` + p + `)\..*`
+		if _, err := compileList([]string{p, of}); err != nil {
+			c.refuse(l, err.Error())
 			return
 		}
-		patterns = append(patterns, `(?:`+p+`)\..*`)
+		patterns = append(patterns, of)
 	}
 	if _, ok := c.guarded(nil, patterns); ok {
 		c.take(l, "source.table_patterns", patterns, "every table of these databases is taken for an outbox, as the router does")
@@ -134,7 +139,9 @@ func (c *connector) excludedDatabases(l, include located) {
 		return
 	}
 	for _, p := range splitPatterns(include.value) {
-		if name, ok := plainTable(p); !ok || matchAny(patterns, name[0]) {
+		name, ok := plainTable(p)
+		shut, err := matchAny(patterns, name[0])
+		if !ok || shut || err != nil {
 			c.refuse(l, "it may shut out a table of table.include.list; name the outbox tables there alone")
 			return
 		}
@@ -158,8 +165,12 @@ func (c *connector) guarded(names, patterns []string) ([]string, bool) {
 	signals, _ := c.get("signal.data.collection")
 	var outboxes []string
 	for _, name := range names {
+		lets, err := g.lets(topicOf(prefix.value, name))
 		switch {
-		case g.lets(topicOf(prefix.value, name)):
+		case err != nil:
+			c.refuse(g.at, err.Error())
+			return nil, false
+		case lets:
 			outboxes = append(outboxes, name)
 		case strings.EqualFold(name, signals.value):
 		default:
@@ -186,7 +197,38 @@ func topicOf(prefix, table string) string {
 	}, prefix+"."+strings.ReplaceAll(table, "`", ""))
 }
 
-// splitPatterns splits a list at commas, except at escaped ones.
+// withDatabases is a pattern of tables that also asks for one of the databases, if
+// there are any: both filters count.
+func withDatabases(pattern string, databases []string) (string, error) {
+	if _, err := compileList(append([]string{pattern}, databases...)); err != nil {
+		return "", err
+	}
+	if len(databases) == 0 {
+		return pattern, nil
+	}
+	all := slices.Concat(databases, []string{pattern})
+	if slices.ContainsFunc(all, refersBack) {
+		return "", fmt.Errorf("%q refers back to a group, or a pattern of database.include.list does; together they can't be taken over", pattern)
+	}
+	both := `(?=(?:(?:` + strings.Join(databases, `)|(?:`) + `))\.)(?:` + pattern + `)`
+	_, err := compileList([]string{both})
+	return both, err
+}
+
+// refersBack reports whether a pattern may hold \1 or \k, whose groups are counted.
+func refersBack(pattern string) bool {
+	for i := 0; i+1 < len(pattern); i++ {
+		if pattern[i] == '\\' {
+			if i++; pattern[i] >= '1' && pattern[i] <= '9' || pattern[i] == 'k' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// splitPatterns splits a list at commas, except at escaped ones, as
+// io.debezium.util.Strings.RegExSplitter does.
 func splitPatterns(text string) []string {
 	var out []string
 	var b strings.Builder
@@ -214,25 +256,25 @@ func splitPatterns(text string) []string {
 	return out
 }
 
-func compileList(list []string) ([]*regexp2.Regexp, error) {
-	var out []*regexp2.Regexp
+func compileList(list []string) ([]*javaregex.Pattern, error) {
+	var out []*javaregex.Pattern
 	for _, p := range list {
-		re, err := regexp2.Compile(`\A(?:`+p+`)\z`, regexp2.IgnoreCase)
+		re, err := javaregex.CompileFold(p)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a regular expression: %w", p, err)
+			return nil, fmt.Errorf("%q is not a regular expression that can be taken over: %w", p, err)
 		}
 		out = append(out, re)
 	}
 	return out, nil
 }
 
-func matchAny(list []*regexp2.Regexp, text string) bool {
+func matchAny(list []*javaregex.Pattern, text string) (bool, error) {
 	for _, re := range list {
-		if ok, _ := re.MatchString(text); ok {
-			return true
+		if ok, err := re.Match(text); ok || err != nil {
+			return ok, err
 		}
 	}
-	return false
+	return false, nil
 }
 
 // plainTable returns database and table of a pattern that is a name: letters,

@@ -117,20 +117,24 @@ type TopicCreation struct {
 // of Kafka Connect's topic.creation.groups: partitions and replication of 0 are
 // those of TopicCreation, Settings are the group's alone.
 type TopicGroup struct {
-	Match       func(topic string) bool
+	Match       func(topic string) (bool, error)
 	Partitions  int32
 	Replication int16
 	Settings    map[string]string
 }
 
 // forTopic returns the values for one topic.
-func (c *TopicCreation) forTopic(topic string) (partitions int32, replication int16, settings map[string]string) {
+func (c *TopicCreation) forTopic(topic string) (partitions int32, replication int16, settings map[string]string, err error) {
 	for _, g := range c.Groups {
-		if g.Match(topic) {
-			return cmp.Or(g.Partitions, c.Partitions), cmp.Or(g.Replication, c.Replication), g.Settings
+		matches, err := g.Match(topic)
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		if matches {
+			return cmp.Or(g.Partitions, c.Partitions), cmp.Or(g.Replication, c.Replication), g.Settings, nil
 		}
 	}
-	return c.Partitions, c.Replication, c.Settings
+	return c.Partitions, c.Replication, c.Settings, nil
 }
 
 // DefaultConfig returns the defaults; Brokers and Connector are still to be set.

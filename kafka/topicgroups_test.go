@@ -11,8 +11,8 @@ func TestTopicGroupsGiveTheirValues(t *testing.T) {
 	c := TopicCreation{
 		Create: true, Partitions: 3, Replication: 2, Settings: map[string]string{"cleanup.policy": "delete"},
 		Groups: []TopicGroup{
-			{Match: func(s string) bool { return strings.HasPrefix(s, "state.") }, Partitions: 6, Settings: map[string]string{"cleanup.policy": "compact"}},
-			{Match: func(s string) bool { return strings.HasPrefix(s, "s") }, Replication: 1},
+			{Match: func(s string) (bool, error) { return strings.HasPrefix(s, "state."), nil }, Partitions: 6, Settings: map[string]string{"cleanup.policy": "compact"}},
+			{Match: func(s string) (bool, error) { return strings.HasPrefix(s, "s"), nil }, Replication: 1},
 		},
 	}
 	for topic, want := range map[string]struct {
@@ -20,8 +20,8 @@ func TestTopicGroupsGiveTheirValues(t *testing.T) {
 		replication int16
 		policy      string
 	}{"other": {3, 2, "delete"}, "state.order": {6, 2, "compact"}, "small": {3, 1, ""}} {
-		p, r, s := c.forTopic(topic)
-		if p != want.partitions || r != want.replication || s["cleanup.policy"] != want.policy {
+		p, r, s, err := c.forTopic(topic)
+		if err != nil || p != want.partitions || r != want.replication || s["cleanup.policy"] != want.policy {
 			t.Errorf("%s: %d partitions, %d replicas, %v; want %+v", topic, p, r, s, want)
 		}
 	}

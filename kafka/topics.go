@@ -274,7 +274,10 @@ func (t *topics) autoCreate(topic string) error {
 
 // create makes a topic as configured. Another node or a person may be faster.
 func (t *topics) create(topic string) error {
-	partitions, replication, settings := t.cfg.Topics.forTopic(topic)
+	partitions, replication, settings, err := t.cfg.Topics.forTopic(topic)
+	if err != nil {
+		return newError(SettingRefused, "creating topic "+topic, err)
+	}
 	return createTopic(t.client, topic, partitions, replication, settings, t.log)
 }
 

@@ -2,9 +2,12 @@ package router
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/binlog-outbox/binlog-outbox/javaregex"
 )
 
 // testdata/java-regex.json holds what java.util.regex (Java 17) does: text is the
@@ -42,7 +45,7 @@ func TestRouteRegexAsJava(t *testing.T) {
 }
 
 func TestRouteRegexRefusesWhatItCannotHonour(t *testing.T) {
-	for _, re := range []string{`(?u)a`, `(?d)a`, `(?U)a`, `\X`, `\b{g}`, `\p{javaLowerCase}`, `(a)(?i)\1`, `\1(a)`, `\Qab\E+`, `{2}`} {
+	for _, re := range []string{`(?c)a`, `\X`, `\b{g}`, `\p{InGreek}`, `\N{DIGIT ONE}`, `a**`, `[a`, `(a`, `\ud83d`} {
 		if _, err := newTopics(re, "x"); err == nil || !strings.HasPrefix(err.Error(), "route.topic.regex: ") {
 			t.Errorf("%q: %v", re, err)
 		}
@@ -72,5 +75,34 @@ func TestRouteRegexNegatedClasses(t *testing.T) {
 		if got, err := tp.rewrite(c.value); got != c.want || err != nil {
 			t.Errorf("%s on %q: %q, %v; want %q", c.regex, c.value, got, err, c.want)
 		}
+	}
+}
+
+// What looks like the plain form and is not one matches only some values.
+func TestRouteRegexNearlyPlain(t *testing.T) {
+	for _, c := range []struct{ regex, replacement, value, want string }{
+		{`(?<n>a.*)`, "x.${n}", "b", "b"},
+		{`(?<n>a.*)`, "x.${n}", "ab", "x.ab"},
+		{`(?<n>x)(.*)`, "t.$1", "xyz", "t.x"},
+		{`(?<n>.*)`, "x.${n}", "b", "x.b"},
+	} {
+		tp, err := newTopics(c.regex, c.replacement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tp.rewrite(c.value); got != c.want || err != nil {
+			t.Errorf("%s on %q: %q, %v; want %q", c.regex, c.value, got, err, c.want)
+		}
+	}
+}
+
+// An expression that goes back over a value without end stops at that row.
+func TestRouteRegexTooLong(t *testing.T) {
+	tp, err := newTopics(`(a|aa)*\1b(.*)`, "$2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, err := tp.name(strings.Repeat("a", 60)); !errors.Is(err, javaregex.ErrTooLong) || !strings.HasPrefix(err.Error(), "route.topic.regex: ") {
+		t.Errorf("%q, %v", name, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/binlog-outbox/binlog-outbox/converter"
+	"github.com/binlog-outbox/binlog-outbox/javaregex"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
@@ -276,7 +277,7 @@ func (r *Router) address(ev *Event, row *schema.Row, p *plan) (Outcome, error) {
 	}
 	if ev.Topic, err = r.topics.name(route); err != nil {
 		code := CodeInvalidTopic
-		if errors.Is(err, errRegexTime) {
+		if errors.Is(err, javaregex.ErrTooLong) {
 			code = CodeRouteRegex
 		}
 		return Failed, p.fail(code, r.cfg.RouteBy, err.Error())

@@ -5,17 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
-	"github.com/dlclark/regexp2"
+	"github.com/binlog-outbox/binlog-outbox/javaregex"
 )
 
 // What the topic rewriting may take and keep.
 const (
 	maxTopicLength = 249 // Kafka's limit
 	maxTopicCache  = 4096
-	regexTimeout   = time.Second // for expressions that backtrack without end
 )
 
 // topics rewrites route values into topic names as Kafka Connect's RegexRouter
@@ -23,8 +21,7 @@ const (
 // search is replaced; otherwise the value is the topic. It is safe for concurrent
 // use.
 type topics struct {
-	whole, find *regexp2.Regexp // nil when prefix says it all
-	replacement []segment
+	replacement *javaregex.Replacement
 	// prefix is set for ".*" as one group and a replacement that ends with that
 	// group: then a value without line ends just gets the prefix.
 	prefix string
@@ -39,48 +36,17 @@ type topicResult struct {
 	problem string
 }
 
-// segment is a piece of a replacement: a literal, or a group when group >= 0.
-type segment struct {
-	literal string
-	group   int
-}
-
 func newTopics(pattern, replacement string) (*topics, error) {
-	re, err := translateJavaRegex(pattern)
+	re, err := javaregex.Compile(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("route.topic.regex: %w", err)
 	}
-	segments, err := parseReplacement(replacement, re)
-	if err != nil {
+	t := &topics{cache: make(map[string]topicResult)}
+	if t.replacement, err = re.Replacement(replacement); err != nil {
 		return nil, fmt.Errorf("route.topic.replacement: %w", err)
 	}
-	t := &topics{replacement: segments, cache: make(map[string]topicResult)}
-	if t.whole, err = regexp2.Compile(`\A(?:`+re.pattern+`)\z`, regexp2.None); err != nil {
-		return nil, fmt.Errorf("route.topic.regex: %w", err)
-	}
-	if t.find, err = regexp2.Compile(re.pattern, regexp2.None); err != nil {
-		return nil, fmt.Errorf("route.topic.regex: %w", err)
-	}
-	t.whole.MatchTimeout, t.find.MatchTimeout = regexTimeout, regexTimeout
-	t.prefix, t.simple = simpleForm(pattern, re, segments)
+	t.prefix, t.simple = t.replacement.Prefix(pattern)
 	return t, nil
-}
-
-// simpleForm recognises the default and its kin: (.*) or (?<name>.*) with a
-// replacement of a literal and that group.
-func simpleForm(pattern string, re javaRegex, segments []segment) (prefix string, ok bool) {
-	inner, isGroup := strings.CutSuffix(pattern, ".*)")
-	if !isGroup || inner != "(" && (!strings.HasPrefix(inner, "(?<") || len(re.names) != 1) {
-		return "", false
-	}
-	switch {
-	case len(segments) == 1 && segments[0].group >= 0:
-		return "", true
-	case len(segments) == 2 && segments[0].group < 0 && segments[1].group >= 0:
-		return segments[0].literal, true
-	default:
-		return "", false
-	}
 }
 
 // name returns the topic for a route value.
@@ -125,35 +91,15 @@ func (t *topics) rewrite(value string) (string, error) {
 	if t.simple && !hasLineEnd(value) {
 		return t.prefix + value, nil
 	}
-	matched, err := t.whole.MatchString(value)
+	name, matched, err := t.replacement.Replace(value)
 	if err != nil {
-		return "", errRegexTime
+		return "", fmt.Errorf("route.topic.regex: %w", err)
 	}
 	if !matched {
 		return strings.Clone(value), nil
 	}
-	m, err := t.find.FindStringMatch(value)
-	if err != nil {
-		return "", errRegexTime
-	}
-	if m == nil {
-		return strings.Clone(value), nil
-	}
-	runes := []rune(value)
-	var b strings.Builder
-	b.WriteString(string(runes[:m.Index]))
-	for _, s := range t.replacement {
-		if s.group < 0 {
-			b.WriteString(s.literal)
-		} else if g := m.GroupByNumber(s.group); g != nil {
-			b.WriteString(g.String())
-		}
-	}
-	b.WriteString(string(runes[m.Index+m.Length:]))
-	return b.String(), nil
+	return name, nil
 }
-
-var errRegexTime = errors.New("matching route.topic.regex took more than a second")
 
 // hasLineEnd reports what Java's dot does not match.
 func hasLineEnd(s string) bool {
@@ -182,81 +128,4 @@ func topicProblem(name string) string {
 		}
 	}
 	return ""
-}
-
-// parseReplacement reads a Java replacement string: ${name}, $n with as many
-// digits as make a group that exists, and \ before a literal character.
-func parseReplacement(s string, re javaRegex) ([]segment, error) {
-	var out []segment
-	literal := strings.Builder{}
-	flush := func() {
-		if literal.Len() > 0 {
-			out = append(out, segment{literal.String(), -1})
-			literal.Reset()
-		}
-	}
-	for i := 0; i < len(s); {
-		switch c := s[i]; c {
-		case '\\':
-			if i++; i == len(s) {
-				return nil, errors.New("the character to be escaped is missing")
-			}
-			_, n := utf8.DecodeRuneInString(s[i:])
-			literal.WriteString(s[i : i+n])
-			i += n
-		case '$':
-			group, n, err := groupReference(s[i+1:], re)
-			if err != nil {
-				return nil, err
-			}
-			flush()
-			out = append(out, segment{group: group})
-			i += 1 + n
-		default:
-			literal.WriteByte(c)
-			i++
-		}
-	}
-	flush()
-	return out, nil
-}
-
-// groupReference reads what follows a dollar sign; n is its length.
-func groupReference(s string, re javaRegex) (group, n int, err error) {
-	if s == "" {
-		return 0, 0, errors.New("illegal group reference: group index is missing")
-	}
-	if s[0] == '{' {
-		end := 1
-		for end < len(s) && isGroupNameByte(s[end], end == 1) {
-			end++
-		}
-		if end == 1 || end == len(s) || s[end] != '}' {
-			return 0, 0, errors.New("named capturing group is missing trailing '}' or its name")
-		}
-		number, ok := re.names[s[1:end]]
-		if !ok {
-			return 0, 0, fmt.Errorf("no group with name %q", s[1:end])
-		}
-		return number, end + 1, nil
-	}
-	if s[0] < '0' || s[0] > '9' {
-		return 0, 0, errors.New("illegal group reference")
-	}
-	group = int(s[0] - '0')
-	if group > re.groups {
-		return 0, 0, fmt.Errorf("no group %d", group)
-	}
-	for n = 1; n < len(s) && s[n] >= '0' && s[n] <= '9'; n++ {
-		next := group*10 + int(s[n]-'0')
-		if next > re.groups {
-			break
-		}
-		group = next
-	}
-	return group, n, nil
-}
-
-func isGroupNameByte(c byte, first bool) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || !first && c >= '0' && c <= '9'
 }

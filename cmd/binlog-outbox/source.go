@@ -76,7 +76,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 		return nil, err
 	}
 	if origins != nil {
-		base.Origins = func(id uuid.UUID) bool { return origins(id.String()) }
+		base.Origins = func(id uuid.UUID) (bool, error) { return origins(id.String()) }
 	}
 	s := &sources{cfg: c, route: route, patterns: tables.HasPatterns()}
 	base.Progress = func(step string) { s.step.Store(&step) }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/config"
@@ -49,8 +51,10 @@ func TestF14SeveralHosts(t *testing.T) {
 	if many.TLS.ServerName != "" {
 		t.Errorf("the certificates of all hosts must be of %s", many.TLS.ServerName)
 	}
-	if many.Origins([16]byte{0x3e, 0x11}) || !many.Origins([16]byte{1}) {
-		t.Error("origins are not left out")
+	for id, want := range map[uuid.UUID]bool{{0x3e, 0x11}: false, {1}: true} {
+		if got, err := many.Origins(id); got != want || err != nil {
+			t.Errorf("origin %s counts: %v, %v", id, got, err)
+		}
 	}
 	alone, err := sourceOf(t, func(s *config.Source) { s.Host, s.Hosts, s.PrimaryOnly = "", []string{"b", "[::1]:7"}, false }).connect()
 	if err != nil || alone.Host != "b" || alone.Port != 3306 || alone.Others[0] != "[::1]:7" || alone.PrimaryOnly {

@@ -43,7 +43,7 @@ func TestJSONTextMeansWhatTheServerSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := canal.Config{Host: db.Host(), Port: db.Port(), User: db.User(), Password: db.Password(), ServerID: 77, SpoolDir: t.TempDir(),
-		Tables: canal.Tables{Match: func(d, tab string) bool { return d == "p" }}}
+		Tables: canal.Tables{Match: func(d, tab string) (bool, error) { return d == "p", nil }}}
 	at, err := canal.CurrentPosition(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)

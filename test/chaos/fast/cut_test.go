@@ -147,7 +147,7 @@ func TestCutAtEachEvent(t *testing.T) {
 func read(ctx context.Context, server *canaltest.Server, spool string, at *position.Position, got *[]int64, all int) error {
 	stream, err := canal.Open(ctx, canal.Config{
 		Host: "127.0.0.1", Port: server.Port(), User: canaltest.User, Password: canaltest.Password, ServerID: 7, SpoolDir: spool, Heartbeat: time.Second,
-		Tables: canal.Tables{Match: func(_, table string) bool { return table == "outbox" }},
+		Tables: canal.Tables{Match: func(_, table string) (bool, error) { return table == "outbox", nil }},
 	}, at.Clone())
 	if err != nil {
 		return err
