@@ -184,7 +184,8 @@ func encode(v any) []byte {
 // connectRole is what a request needs: to change what is published, or from where,
 // needs more than to stop and start it.
 func connectRole(r *http.Request) Role {
-	path := strings.TrimRight(r.URL.Path, "/")
+	// As it was escaped, since routes are found by it: a slash in a name ends no part.
+	path := strings.TrimRight(r.URL.EscapedPath(), "/")
 	last := path[strings.LastIndexByte(path, '/')+1:]
 	switch {
 	case r.Method == http.MethodGet, r.Method == http.MethodHead, strings.HasPrefix(path, "/connector-plugins/") && last == "validate":
@@ -303,7 +304,7 @@ func (a *ConnectAPI) forward(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func newQuestion(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
+	body, err := readAll(r.Body)
 	if err != nil {
 		return nil, err
 	}

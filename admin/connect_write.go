@@ -229,7 +229,7 @@ func (a *ConnectAPI) resetTopics(r *http.Request) (httpAnswer, error) {
 // readConnectBody decodes a body. Fields that it does not know are refused, as
 // Connect does.
 func readConnectBody(r *http.Request, into any) error {
-	body, err := io.ReadAll(r.Body)
+	body, err := readAll(r.Body)
 	if err != nil {
 		return err
 	}
@@ -261,9 +261,15 @@ func readConnectConfig(r *http.Request) (config map[string]string, given map[str
 	return config, given, err
 }
 
+// maxKeys bounds a configuration: each of its keys is compared with all that are known.
+const maxKeys = 1000
+
 // connectConfig makes texts of the values, as Connect does with numbers and
 // booleans. A null is left out.
 func connectConfig(values map[string]any) (map[string]string, error) {
+	if len(values) > maxKeys {
+		return nil, refused(http.StatusBadRequest, "the configuration has %d keys, and may have %d", len(values), maxKeys)
+	}
 	out := map[string]string{}
 	for key, value := range values {
 		switch v := value.(type) {

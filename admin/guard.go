@@ -70,8 +70,12 @@ func (s *Server) mayAsk(origins *http.CrossOriginProtection, need Role, r *http.
 	case user == "" && s.mustAuthenticate():
 		refusal = &Problem{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Detail: "a password or a client certificate is needed"}
 	case s.role(user) < need:
+		who := user
+		if who == "" {
+			who = "who shows neither a password nor a certificate"
+		}
 		refusal = &Problem{Status: http.StatusForbidden, Code: CodeForbidden,
-			Detail: user + " has the role " + s.role(user).String() + ", and this needs " + need.String()}
+			Detail: who + " has the role " + s.role(user).String() + ", and this needs " + need.String()}
 	}
 	return user, refusal
 }
@@ -122,13 +126,13 @@ func (s *Server) mustAuthenticate() bool {
 	return a.Users || a.Certificates
 }
 
-// role is what a user may do. Without authentication everybody who reaches the
-// listener may do all, and without a list everybody who proves who they are.
+// role is what a user may do: without a list everybody who is let in may do all. With
+// one, nobody has no more than who is not in it.
 func (s *Server) role(user string) Role {
 	switch role, listed := s.cfg.Roles[user]; {
-	case user == "" || len(s.cfg.Roles) == 0:
+	case len(s.cfg.Roles) == 0:
 		return Admin
-	case listed:
+	case listed && user != "":
 		return role
 	default:
 		return View

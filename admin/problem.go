@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 )
@@ -24,6 +25,7 @@ const (
 	CodeInvalid           = "invalid_request"
 	CodeReasonRequired    = "reason_required"
 	CodeTooLarge          = "too_large"
+	CodeTimeout           = "request_timeout"
 	CodeMediaType         = "unsupported_media_type"
 	CodeForbidden         = "forbidden"
 	CodeUnauthorized      = "unauthorized"
@@ -57,6 +59,9 @@ func asProblem(err error) *Problem {
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, Detail: "the body is larger than " + strconv.Itoa(maxBody) + " bytes"}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &Problem{Status: http.StatusRequestTimeout, Code: CodeTimeout, Detail: "the body came too slowly"}
 	}
 	return &Problem{Status: http.StatusInternalServerError, Code: CodeInternal, Detail: err.Error()}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,13 +51,15 @@ type Config struct {
 	// called by many goroutines.
 	Auth func() Auth
 	// Roles are those of the users and certificates that have not all rights; who is
-	// not listed may view. Empty: everybody who proves who they are may do all.
+	// not listed, or shows no name, may view. Empty: everybody who is let in may do all.
 	Roles map[string]Role
 	// Connect is Kafka Connect's REST API; nil serves none.
 	Connect *ConnectAPI
 
-	// pace and patience are those of events; 0 for the defaults.
-	pace, patience time.Duration
+	// pace and patience are those of events, reading bounds how long a request may take
+	// to come, conns the connections; 0 for the defaults.
+	pace, patience, reading time.Duration
+	conns                   int
 }
 
 // Auth is how clients prove who they are.
@@ -108,10 +111,11 @@ func Listen(cfg Config, node Node, control Control, metrics prometheus.Gatherer,
 	s := &Server{cfg: cfg, node: node, control: control, log: log, listener: l, streams: make(chan struct{}, maxStreams), closing: make(chan struct{}), page: page}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: cmp.Or(cfg.reading, readTimeout), WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	s.http.ConnState = newConnections(cmp.Or(cfg.conns, maxConns)).follow
 	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(s.closing) }))
 	return s, nil
 }

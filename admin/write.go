@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -71,19 +74,37 @@ func asker(r *http.Request, claimed string) string {
 	return claimed + " (unverified) at " + from
 }
 
+// readAll reads a body, which is bounded. A text that is not UTF-8 is refused: the
+// decoder would change it.
+func readAll(body io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(body)
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case large || errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, invalid("the body is shorter than its header says")
+	case err != nil:
+		return nil, invalid("the body can't be read: " + err.Error())
+	case !utf8.Valid(b):
+		return nil, invalid("the body is not UTF-8")
+	}
+	return b, nil
+}
+
 // readBody decodes the JSON body, if there is one, strictly: a misspelt field must
 // not do something else than was meant.
 func readBody(w http.ResponseWriter, r *http.Request, into any) error {
-	body := http.MaxBytesReader(w, r.Body, maxBody)
-	d := json.NewDecoder(body)
+	body, err := readAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	switch err := d.Decode(into); {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			return err
-		}
 		return invalid("the body is not the JSON that is expected here: " + strings.TrimPrefix(err.Error(), "json: "))
 	case d.More():
 		return invalid("there is more than one JSON value in the body")

@@ -99,7 +99,7 @@ func nodeFields() []field {
 		{path: "admin.web_config", replaces: "listeners.https.ssl.*, rest.extension.classes", example: "/etc/binlog-outbox/web.yaml",
 			doc: "Prometheus web configuration file: TLS certificates, client certificates and users of the interface. It is read again at each connection."},
 		{path: "admin.roles", example: "{prometheus: view, deploy: operate, ann: admin}",
-			doc: "What each user of web_config, or each client certificate (by its common name), may do: view; operate, which is also to pause, resume, stop and restart; admin, which is all. Who is not listed may view; without a list all may do all."},
+			doc: "What each user of web_config, or each client certificate (by its common name), may do: view; operate, which is also to pause, resume, stop and restart; admin, which is all. Who is not listed, or shows no name, may view; without a list all may do all. It needs users or client certificates in web_config."},
 		{path: "admin.connect_api", def: "true",
 			doc: "Answer Kafka Connect's REST API (docs/connect-api.md) as well."},
 		{path: "admin.secret_paths", replaces: "config.providers.*.param.allowed.paths", example: "[/etc/binlog-outbox/secrets]",

@@ -76,8 +76,14 @@ func (p Problems) sorted() Problems {
 	return slices.CompactFunc(p, func(a, b Problem) bool { return a == b })
 }
 
+// longestWord bounds what is compared with others: the time grows with the length.
+const longestWord = 100
+
 // Nearest returns the candidate that word is most likely a misspelling of, or "".
 func Nearest(word string, candidates []string) string {
+	if len(word) > longestWord {
+		return ""
+	}
 	best, distance := "", max(2, len(word)/3)+1
 	for _, c := range candidates {
 		if word != "" && c != "" && (strings.HasPrefix(word, c) || strings.HasPrefix(c, word)) && distance > 2 {
@@ -91,10 +97,11 @@ func Nearest(word string, candidates []string) string {
 }
 
 // EditDistance counts insertions, deletions, replacements and swaps of neighbours
-// (optimal string alignment).
+// (optimal string alignment). Of texts of very different lengths, or long ones, it
+// returns the difference of the lengths and a hundred.
 func EditDistance(a, b string) int {
-	if abs(len(a)-len(b)) > len(a)+2 {
-		return abs(len(a) - len(b))
+	if abs(len(a)-len(b)) > len(a)+2 || len(a) > longestWord || len(b) > longestWord {
+		return abs(len(a)-len(b)) + longestWord
 	}
 	before, previous, current := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range previous {

@@ -204,6 +204,8 @@ func (b *builder) node() {
 	for i, p := range c.Admin.SecretPaths {
 		b.require(filepath.IsAbs(p), index("admin.secret_paths", i), "%q is not an absolute path", p)
 	}
+	b.require(len(c.Admin.Roles) == 0 || c.Admin.WebConfig != "" || c.Admin.Listen == "", "admin.roles",
+		"nobody could ever have one of them: without users or client certificates in admin.web_config nobody is known; name such a file, or leave the roles out")
 	for user, role := range c.Admin.Roles {
 		b.word("admin.roles."+user, role, []string{"view", "operate", "admin"})
 	}

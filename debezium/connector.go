@@ -177,12 +177,14 @@ func (c *connector) simple(l located) {
 // meant, though a prefix would let anything pass.
 func misspelled(key string) bool {
 	for _, known := range knownKeys() {
-		if config.EditDistance(key, known) <= 2 {
+		if abs(len(key)-len(known)) <= 2 && config.EditDistance(key, known) <= 2 {
 			return true
 		}
 	}
 	return false
 }
+
+func abs(n int) int { return max(n, -n) }
 
 // milliseconds reads a number of milliseconds.
 func milliseconds(l located) (time.Duration, error) {

@@ -71,6 +71,7 @@ func newDaemon(cfg *config.Config, comp *compiler, log *slog.Logger, reg registr
 		if err != nil {
 			return nil, err
 		}
+		warnOfPlainPasswords(cfg, log)
 		if cfg.Admin.ConnectAPI {
 			ac.Connect = connect
 		}

@@ -106,6 +106,29 @@ func TestWebConfig(t *testing.T) {
 	if _, err := adminConfig(cfg); err == nil {
 		t.Error("a password that is not hashed is taken")
 	}
+	// Roles that nobody could have are refused; so are guards that are none.
+	const certificate = "cert_file: /x.crt, key_file: /x.key"
+	for text, good := range map[string]bool{
+		"{}": false, "tls_server_config: {client_auth_type: RequestClientCert}": false, "tls_server_config: {" + certificate + "}": false,
+	} {
+		cfg.Admin.WebConfig = write(t, "web.yaml", text+"\n")
+		if _, err := adminConfig(cfg); (err == nil) != good {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for text, warned := range map[string]bool{
+		"basic_auth_users: {ann: x}": true, "{}": false, "{basic_auth_users: {ann: x}, tls_server_config: {" + certificate + "}}": false,
+	} {
+		cfg.Admin.WebConfig = write(t, "web.yaml", text+"\n")
+		for listen, remote := range map[string]bool{"0.0.0.0:1": true, "127.0.0.1:1": false, "localhost:1": false, ":1": true} {
+			cfg.Admin.Listen = listen
+			var log bytes.Buffer
+			warnOfPlainPasswords(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+			if (log.Len() > 0) != (warned && remote) {
+				t.Errorf("%s at %s: %q", text, listen, log.String())
+			}
+		}
+	}
 	for text, want := range map[string]admin.Auth{
 		"tls_server_config: {client_auth_type: RequireAndVerifyClientCert}": {Certificates: true},
 		"tls_server_config: {client_auth_type: RequestClientCert}":          {},

@@ -196,3 +196,31 @@ func TestValidationTellsNothingOfTheEnvironment(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A configuration of the largest size that is taken is answered about in time: keys are
+// compared with all that are known.
+func TestLargeConfigurationsAreAnsweredInTime(t *testing.T) {
+	many := map[string]string{}
+	for i := range 1000 {
+		many[fmt.Sprintf("transforms.outbox.route.topic."+strings.Repeat("x", 900)+"%d", i)] = ""
+	}
+	for name, given := range map[string]map[string]string{
+		"a long key": {"x" + strings.Repeat("ab", 400_000): "1"},
+		"many keys":  many,
+		"a long word": {"binlog.outbox.source.start": strings.Repeat("snapshot", 100_000),
+			"snapshot.mode": strings.Repeat("snapshot", 10_000)},
+	} {
+		begun := time.Now()
+		given["name"] = "a"
+		text, err := json.Marshal(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (&compiler{}).compile("a", text); err == nil {
+			t.Errorf("%s: it is taken", name)
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("%s: %s", name, took)
+		}
+	}
+}
