@@ -306,3 +306,17 @@ func oneCharacter(p *parser) (in set) {
 	}()
 	return p.whole().(sequence)[0].(char).in
 }
+
+// Deep nesting takes no more than its length to compile.
+func TestNestedRepetitions(t *testing.T) {
+	p, err := Compile(strings.Repeat("(", 150) + "a" + strings.Repeat(")+", 150))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := p.Match("a"); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if _, err := Compile(strings.Repeat("(", 300)); err == nil {
+		t.Error("300 levels are taken")
+	}
+}

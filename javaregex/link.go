@@ -55,7 +55,7 @@ func (r repeat) lengths() lengths {
 	if r.least == 0 && r.most == 1 {
 		return lengths{0, l.most, l.bounded, false}
 	}
-	if r.isLoop() {
+	if r.isLoop(l.fixed) {
 		return lengths{}
 	}
 	if _, ok := r.body.(char); ok && r.mode == greedy && r.most == unlimited {
@@ -65,10 +65,11 @@ func (r repeat) lengths() lengths {
 	return lengths{l.least * r.least, most, l.bounded && most >= 0, l.fixed && r.least == r.most}
 }
 
-// isLoop tells whether a repetition of a group may go back into its passes.
-func (r repeat) isLoop() bool {
-	g, ok := r.body.(group)
-	return ok && r.mode != possessive && !(r.least == 0 && r.most == 1) && !lengthsOf(g.body).fixed
+// isLoop tells whether a repetition of a group may go back into its passes: if what
+// is repeated is not fixed.
+func (r repeat) isLoop(fixed bool) bool {
+	_, ok := r.body.(group)
+	return ok && r.mode != possessive && !(r.least == 0 && r.most == 1) && !fixed
 }
 
 // linker makes the nodes that match, each with what follows it.
@@ -153,7 +154,7 @@ func (l *linker) repeat(r repeat, next node) node {
 		return &choiceNode{[]node{l.link(g, next), next}}
 	case once:
 		return &choiceNode{[]node{next, l.link(g, next)}}
-	case !r.isLoop():
+	case !r.isLoop(lengthsOf(g.body).fixed):
 		return &groupRepeatNode{r, g.index, l.link(g.body, accept{}), next}
 	}
 	n := &loopNode{repeat: r, count: l.local(), memo: -1, next: next}
