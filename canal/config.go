@@ -71,6 +71,9 @@ type Config struct {
 	// Needed returns the indexes of the columns that a row image of this table
 	// must hold. It is called once for each shape. Nil means all columns.
 	Needed func(*schema.Table) []int
+	// InvalidText says what is done with text that is not valid in its character set;
+	// nil stops the stream there.
+	InvalidText *schema.InvalidText
 
 	// Origins tells the server UUIDs whose transactions count; nil means all. Rows of
 	// other origins are not handed on, and whether the server has purged or lacks

@@ -203,6 +203,7 @@ func (s *selector) table(ss *session, name schema.Name) (t *initialTable, rows u
 	if err != nil {
 		return nil, 0, newError(UnknownTable, err, "reading the columns of %s", name)
 	}
+	table.SetInvalidText(s.cfg.InvalidText)
 	collations := map[string]string{}
 	if r, err = ss.query("the collations of "+name.String(), collationsQuery, name.Database, name.Table); err != nil {
 		return nil, 0, err

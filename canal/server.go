@@ -566,6 +566,13 @@ func (s *session) columns(name schema.Name) ([]schema.ColumnInfo, error) {
 			return nil, newError(ServerFailed, err, "reading the columns of %s", name)
 		}
 	}
+	if schema.NeedsShownDefaults(cols) {
+		r, err := s.inUTF8("the defaults of "+name.String(), "SHOW CREATE TABLE "+quotedName(name.Database)+"."+quotedName(name.Table))
+		if err != nil {
+			return nil, err
+		}
+		schema.SetShownDefaults(cols, text(r, 0, 1))
+	}
 	return cols, nil
 }
 

@@ -51,6 +51,7 @@ type shapes struct {
 	// columns reads a table's columns from the server, none when it is not there.
 	columns func(schema.Name) (asked, error)
 	needed  func(*schema.Table) []int
+	invalid *schema.InvalidText
 	keys    bool  // the primary key is read as well
 	maxSize int64 // of inflated rows
 }
@@ -102,6 +103,7 @@ func (s *shapes) make(tm *tableMap) (*shape, error) {
 	if sh.table, sh.asOf, err = s.table(tm.table.name, wireMap(tm.table.name, m, original, s.flavor)); err != nil {
 		return nil, err
 	}
+	sh.table.SetInvalidText(s.invalid)
 	sh.wanted(s.needed)
 	if s.keys && sh.want != nil {
 		for _, i := range sh.table.PrimaryKey {

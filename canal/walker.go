@@ -90,7 +90,7 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 		limits: limits{spool: cfg.SpoolThreshold, partRows: cfg.PartRows, partBytes: cfg.PartBytes, uncompressed: cfg.MaxUncompressed},
 		tables: newTables(cfg.Tables.Match),
 		file:   from.File, pos: from.Pos,
-		shapes:   shapes{flavor: flavor, needed: cfg.Needed, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
+		shapes:   shapes{flavor: flavor, needed: cfg.Needed, invalid: cfg.InvalidText, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
 		partials: from.Partials, refusePartial: cfg.RefusePartialUpdates,
 		origins: origins{counts: cfg.Origins},
 		scout:   cfg.scout,

@@ -126,6 +126,7 @@ type Connector struct {
 	Source      Source    `yaml:"source"`
 	Outbox      Outbox    `yaml:"outbox"`
 	Values      Values    `yaml:"values"`
+	Columns     Columns   `yaml:"columns"`
 	Format      Format    `yaml:"format"`
 	Headers     Headers   `yaml:"headers"`
 	Kafka       Kafka     `yaml:"kafka"`
@@ -211,11 +212,34 @@ func (o *Outbox) Skips(operation string) bool { return slices.Contains(o.SkipOpe
 // Values says what a column's value becomes before a converter sees it; the words
 // are those of Debezium's handling modes.
 type Values struct {
-	Binary         string `yaml:"binary"`
-	Decimal        string `yaml:"decimal"`
-	Time           string `yaml:"time"`
-	BigintUnsigned string `yaml:"bigint_unsigned"`
-	AdjustYears    bool   `yaml:"adjust_years"`
+	Binary         string      `yaml:"binary"`
+	Decimal        string      `yaml:"decimal"`
+	Time           string      `yaml:"time"`
+	BigintUnsigned string      `yaml:"bigint_unsigned"`
+	AdjustYears    bool        `yaml:"adjust_years"`
+	InvalidText    InvalidText `yaml:"invalid_text"`
+	// SchemaNames is schema.name.adjustment.mode.
+	SchemaNames string `yaml:"schema_names"`
+}
+
+// Columns leave columns of the outbox tables out and change their values, before the
+// router looks at them. Columns are named by regular expressions of the whole
+// "database.table.column"; see ColumnMatcher.
+type Columns struct {
+	Include []string       `yaml:"include"`
+	Exclude []string       `yaml:"exclude"`
+	Changes []ColumnChange `yaml:"changes"`
+}
+
+// ColumnChange changes the values of the columns that one of Columns matches. The first
+// change in the list that matches counts.
+type ColumnChange struct {
+	Columns []string     `yaml:"columns"`
+	Action  ColumnAction `yaml:"action"`
+	// Length is for truncate and mask, Algorithm and Salt for the hashes.
+	Length    int    `yaml:"length"`
+	Algorithm string `yaml:"algorithm"`
+	Salt      Secret `yaml:"salt"`
 }
 
 // Format says how keys, values and headers become bytes.

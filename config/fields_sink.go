@@ -18,7 +18,8 @@ func formatFields() []field {
 func converterFields(part, def, key, what string) []field {
 	path := "connectors[].format." + part
 	types := words(ConverterString, ConverterJSON, ConverterBytes, ConverterBinary)
-	hint := "string is StringConverter, json JsonConverter, bytes ByteArrayConverter, binary Debezium's BinaryDataConverter"
+	types = append(types, words(ConverterShort, ConverterInteger, ConverterLong, ConverterFloat, ConverterDouble, ConverterBoolean)...)
+	hint := "string is StringConverter, json JsonConverter, bytes ByteArrayConverter, binary Debezium's BinaryDataConverter; short, integer, long, float, double and boolean are Connect's converters of that name, which take nothing else"
 	if part == "header" {
 		types = append(types, string(ConverterSimple))
 		hint += ", simple SimpleHeaderConverter"

@@ -53,7 +53,7 @@ func (f field) yaml(b *strings.Builder) {
 	}
 	key := parts[len(parts)-1]
 	// The first setting of a list's element carries the dash.
-	if len(parts) > 1 && strings.HasSuffix(parts[len(parts)-2], "[]") && key == "name" {
+	if len(parts) > 1 && strings.HasSuffix(parts[len(parts)-2], "[]") && (key == "name" || f.path == "connectors[].columns.changes[].columns") {
 		first = indent[:len(indent)-2] + "- "
 	}
 	if len(parts) == 1 {
@@ -64,8 +64,8 @@ func (f field) yaml(b *strings.Builder) {
 		comment = indent[:len(indent)-2]
 	}
 	switch {
-	case strings.HasSuffix(f.path, ".groups") || strings.Contains(f.path, ".groups[]."):
-		// A group is an example as a whole.
+	case strings.HasSuffix(f.path, ".groups") || strings.Contains(f.path, ".groups[].") || strings.HasSuffix(f.path, ".changes") || strings.Contains(f.path, ".changes[]."):
+		// A group or a change is an example as a whole.
 		indent, comment = "#"+indent, "#"+comment
 		if first != "" {
 			first = "#" + first

@@ -154,3 +154,24 @@ func (g TopicGroup) Matcher() (func(topic string) (bool, error), error) {
 		return in, nil
 	}, nil
 }
+
+// ColumnMatcher returns whether one of the patterns matches the whole of a column's
+// "database.table.column", without regard to the case of ASCII letters. It is safe for
+// concurrent use. The error of the function is javaregex.ErrTooLong, with the column.
+func ColumnMatcher(patterns []string) (func(name string) (bool, error), error) {
+	var list []*javaregex.Pattern
+	for _, p := range patterns {
+		re, err := javaregex.CompileFold(p)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", p, notRegex(err))
+		}
+		list = append(list, re)
+	}
+	return func(name string) (bool, error) {
+		ok, err := anyMatches(list, name)
+		if err != nil {
+			return false, fmt.Errorf("columns, held against %s: %w", name, err)
+		}
+		return ok, nil
+	}, nil
+}

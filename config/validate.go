@@ -360,6 +360,27 @@ func (b *builder) outbox(path string, c *Connector) {
 	}{{"key", c.Format.Key}, {"value", c.Format.Value}, {"header", c.Format.Header}} {
 		b.require(f.c.Delegate == "" || f.c.Type == ConverterBinary, path+".format."+f.key+".delegate", "is for the type binary only")
 	}
+	b.columns(path+".columns", &c.Columns)
+}
+
+func (b *builder) columns(path string, c *Columns) {
+	b.require(len(c.Include) == 0 || len(c.Exclude) == 0, join(path, "exclude"), "can't go together with include; leave one of them out")
+	patterns := func(path string, list []string) {
+		for i, p := range list {
+			_, err := ColumnMatcher([]string{p})
+			b.require(err == nil, index(path, i), "%v", err)
+		}
+	}
+	patterns(join(path, "include"), c.Include)
+	patterns(join(path, "exclude"), c.Exclude)
+	for i, change := range c.Changes {
+		at := index(join(path, "changes"), i)
+		patterns(join(at, "columns"), change.Columns)
+		b.count(join(at, "length"), change.Length, true)
+		hash := change.Action == ColumnHash || change.Action == ColumnHashV2
+		b.require(hash == (change.Algorithm != ""), join(at, "algorithm"), "is for hash and hash_v2, which need it")
+		b.require(hash == !change.Salt.IsZero(), join(at, "salt"), "is for hash and hash_v2, which need it")
+	}
 }
 
 func (b *builder) kafka(path string, k *Kafka) {

@@ -113,6 +113,34 @@ const (
 	MissingIgnore MissingAdditional = "ignore"
 )
 
+// InvalidText says what is done with text that is not valid in its character set.
+type InvalidText string
+
+// The words of InvalidText.
+const (
+	InvalidTextStop         InvalidText = "stop"
+	InvalidTextReplace      InvalidText = "replace"
+	InvalidTextQuestionMark InvalidText = "question_mark"
+)
+
+// ColumnAction says what becomes of a column's values.
+type ColumnAction string
+
+// The words of ColumnAction, and the Debezium option that each stands for.
+const (
+	ColumnTruncate ColumnAction = "truncate" // column.truncate.to.N.chars
+	ColumnMask     ColumnAction = "mask"     // column.mask.with.N.chars
+	ColumnHash     ColumnAction = "hash"     // column.mask.hash.*
+	ColumnHashV2   ColumnAction = "hash_v2"  // column.mask.hash.v2.*
+)
+
+// HashAlgorithms are the words of ColumnChange.Algorithm, Java's names.
+func HashAlgorithms() []string {
+	return []string{
+		"MD5", "SHA-1", "SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA-512/224", "SHA-512/256", "SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512",
+	}
+}
+
 // ConverterType names one of Kafka Connect's converters.
 type ConverterType string
 
@@ -123,4 +151,11 @@ const (
 	ConverterBytes  ConverterType = "bytes"  // org.apache.kafka.connect.converters.ByteArrayConverter
 	ConverterBinary ConverterType = "binary" // io.debezium.converters.BinaryDataConverter
 	ConverterSimple ConverterType = "simple" // org.apache.kafka.connect.storage.SimpleHeaderConverter, headers only
+
+	ConverterShort   ConverterType = "short"   // org.apache.kafka.connect.converters.ShortConverter
+	ConverterInteger ConverterType = "integer" // org.apache.kafka.connect.converters.IntegerConverter
+	ConverterLong    ConverterType = "long"    // org.apache.kafka.connect.converters.LongConverter
+	ConverterFloat   ConverterType = "float"   // org.apache.kafka.connect.converters.FloatConverter
+	ConverterDouble  ConverterType = "double"  // org.apache.kafka.connect.converters.DoubleConverter
+	ConverterBoolean ConverterType = "boolean" // org.apache.kafka.connect.converters.BooleanConverter
 )

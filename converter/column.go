@@ -16,6 +16,8 @@ var ErrNotLogged = errors.New("the binlog does not hold the column's value; binl
 type Column struct {
 	Name   string
 	Schema *Schema // nil when the column's type has no Connect form
+	// Excluded says that ColumnRules leave the column out.
+	Excluded bool
 
 	where string
 	// convert makes the Connect value; nil where the raw value is one already.
@@ -27,6 +29,8 @@ type Column struct {
 	// fallback stands for null in a column that must not be null and has no
 	// default, as Debezium's converters have it.
 	fallback any
+	// change is what ColumnRules make of the value; nil for nothing.
+	change func(s *Schema, v any) (any, error)
 }
 
 // Value returns the Connect value of raw, which is as schema.Row documents it; op
@@ -53,10 +57,12 @@ func (c *Column) Value(raw any, op schema.Op) (any, error) {
 		}
 	}
 	if v == nil && !c.Schema.Optional {
-		if c.Schema.Default != nil {
-			return c.Schema.Default, nil
+		if v = c.Schema.Default; v == nil {
+			v = c.fallback
 		}
-		return c.fallback, nil
+	}
+	if c.change != nil {
+		return c.change(c.Schema, v)
 	}
 	return v, nil
 }
@@ -68,8 +74,13 @@ type RowSchema struct {
 	// ValueName is the name of the row's record schema,
 	// "<topic.prefix>.<database>.<table>.Value".
 	ValueName string
-	// Key is the record schema of the primary key, in key order; nil without one.
-	Key *Schema
+	// Key is the record schema of the primary key, in key order, and KeyColumns are its
+	// columns, which ColumnRules do not touch; nil without one.
+	Key        *Schema
+	KeyColumns []Column
+	// Err says that ColumnRules can't tell what becomes of the columns, joined; no value
+	// may be used then.
+	Err error
 }
 
 // ForTable works out what the columns of t become. prefix is the connector's
@@ -77,18 +88,22 @@ type RowSchema struct {
 // it sees the same *schema.Table.
 func ForTable(prefix string, t *schema.Table, m Modes) *RowSchema {
 	topic := sanitize(prefix + "." + t.Database + "." + t.Table)
-	rs := &RowSchema{Table: t, Columns: make([]Column, len(t.Columns)), ValueName: topic + ".Value"}
+	rs := &RowSchema{Table: t, Columns: make([]Column, len(t.Columns)), ValueName: AdjustName(m.SchemaNames, topic+".Value", true)}
 	for i := range t.Columns {
 		b := builder{col: &t.Columns[i], modes: m, out: &rs.Columns[i]}
 		b.build()
 	}
 	if len(t.PrimaryKey) > 0 {
-		rs.Key = &Schema{Kind: Record, Name: topic + ".Key"}
+		rs.Key = &Schema{Kind: Record, Name: AdjustName(m.SchemaNames, topic+".Key", true)}
 		for _, i := range t.PrimaryKey {
 			if i >= 0 && i < len(rs.Columns) {
+				rs.KeyColumns = append(rs.KeyColumns, rs.Columns[i])
 				rs.Key.Fields = append(rs.Key.Fields, Field{Name: rs.Columns[i].Name, Schema: rs.Columns[i].Schema})
 			}
 		}
+	}
+	for i := range rs.Columns {
+		rs.Err = errors.Join(rs.Err, m.Columns.apply(t.Name.String()+"."+t.Columns[i].Name, &t.Columns[i], &rs.Columns[i]))
 	}
 	return rs
 }

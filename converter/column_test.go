@@ -214,12 +214,12 @@ func TestForTableNamesAndKey(t *testing.T) {
 }
 
 func TestModesValidateNamesEveryProblem(t *testing.T) {
-	err := Modes{Binary: "b", Decimal: "d", Time: "t", BigintUnsigned: "u"}.Validate()
+	err := Modes{Binary: "b", Decimal: "d", Time: "t", BigintUnsigned: "u", SchemaNames: "s"}.Validate()
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	var joined interface{ Unwrap() []error }
-	if !errors.As(err, &joined) || len(joined.Unwrap()) != 4 {
+	if !errors.As(err, &joined) || len(joined.Unwrap()) != 5 {
 		t.Errorf("%v", err)
 	}
 	if err := DefaultModes().Validate(); err != nil {

@@ -33,6 +33,9 @@ type Modes struct {
 	Time           string // time.precision.mode
 	BigintUnsigned string // bigint.unsigned.handling.mode
 	AdjustYears    bool   // enable.time.adjuster: years 0-69 are 2000-2069, 70-99 are 1970-1999
+	SchemaNames    string // schema.name.adjustment.mode
+	// Columns leave columns out and change their values; nil for none.
+	Columns *ColumnRules
 	// ZeroTimestampIsEpoch gives a nullable TIMESTAMP of zeros the text of the epoch
 	// instead of null, as Debezium did up to 3.5.
 	ZeroTimestampIsEpoch bool
@@ -48,7 +51,7 @@ type Modes struct {
 func DefaultModes() Modes {
 	return Modes{
 		Binary: BinaryBytes, Decimal: DecimalPrecise, Time: TimeAdaptiveMicroseconds,
-		BigintUnsigned: BigintLong, AdjustYears: true,
+		BigintUnsigned: BigintLong, AdjustYears: true, SchemaNames: NamesAsTheyAre,
 	}
 }
 
@@ -59,6 +62,7 @@ func (m Modes) Validate() error {
 		oneOf("decimal.handling.mode", m.Decimal, DecimalPrecise, DecimalDouble, DecimalString),
 		oneOf("time.precision.mode", m.Time, TimeAdaptiveMicroseconds, TimeConnect, TimeMicroseconds, TimeNanoseconds, TimeISOString),
 		oneOf("bigint.unsigned.handling.mode", m.BigintUnsigned, BigintLong, BigintPrecise),
+		oneOf("schema.name.adjustment.mode", m.SchemaNames, NamesAsTheyAre, NamesAvro, NamesAvroUnicode),
 	)
 }
 

@@ -1,6 +1,9 @@
 package converter
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // StringConverter is org.apache.kafka.connect.storage.StringConverter: the UTF-8
 // of the value's Java text, null for null.
@@ -42,8 +45,11 @@ func (c StringConverter) append(dst []byte, s *Schema, v any) ([]byte, error) {
 		if isText(s) {
 			return appendText(dst, s, v)
 		}
-		if !c.Quirks || s != nil && s.Name == BitsName {
+		if !c.Quirks {
 			return dst, dataError("StringConverter", "bytes inside a struct or array have no text")
+		}
+		if s != nil && s.Name == BitsName {
+			return append(dst, javaArray...), nil
 		}
 		n := int64(len(v))
 		dst = strconv.AppendInt(append(dst, "java.nio.HeapByteBuffer[pos=0 lim="...), n, 10)
@@ -77,6 +83,13 @@ func elem(s *Schema) *Schema {
 	return s.Elem
 }
 
+// javaArray is the text of a byte array inside a struct, in which Java has a number that
+// is another for each array. Such arrays are BIT(n) and the bytes of a geometry.
+const javaArray = "[B@0"
+
+// geometryPrefix begins the names of the schemas of geometries.
+const geometryPrefix = "io.debezium.data.geometry."
+
 // appendStruct writes Connect's Struct.toString, which leaves null members out.
 func (c StringConverter) appendStruct(dst []byte, v *Struct) ([]byte, error) {
 	dst = append(dst, "Struct{"...)
@@ -90,6 +103,10 @@ func (c StringConverter) appendStruct(dst []byte, v *Struct) ([]byte, error) {
 		}
 		first = false
 		dst = append(appendUTF8(dst, v.Schema.Fields[i].Name), '=')
+		if _, bytes := v.Values[i].([]byte); bytes && c.Quirks && strings.HasPrefix(v.Schema.Name, geometryPrefix) {
+			dst = append(dst, javaArray...)
+			continue
+		}
 		var err error
 		if dst, err = c.append(dst, v.Schema.Fields[i].Schema, v.Values[i]); err != nil {
 			return dst, err

@@ -206,7 +206,7 @@ func (b *builder) geometry() {
 	srid := &Schema{Kind: Int32, Optional: true}
 	if b.col.ColumnType == "point" {
 		s := &Schema{
-			Kind: Record, Name: "io.debezium.data.geometry.Point", Version: version1(), Doc: "Geometry (POINT)",
+			Kind: Record, Name: geometryPrefix + "Point", Version: version1(), Doc: "Geometry (POINT)",
 			Fields: []Field{
 				{"x", &Schema{Kind: Float64}},
 				{"y", &Schema{Kind: Float64}},
@@ -218,7 +218,7 @@ func (b *builder) geometry() {
 		return
 	}
 	s := &Schema{
-		Kind: Record, Name: "io.debezium.data.geometry.Geometry", Version: version1(), Doc: "Geometry",
+		Kind: Record, Name: geometryPrefix + "Geometry", Version: version1(), Doc: "Geometry",
 		Fields: []Field{{"wkb", &Schema{Kind: Bytes}}, {"srid", srid}},
 	}
 	b.set(s, nil, func(raw any) (any, error) {

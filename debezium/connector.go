@@ -72,6 +72,7 @@ func (c *connector) convert() {
 	c.converters()
 	c.transforms()
 	c.tables()
+	c.columnRules()
 	c.sourceTLS()
 	c.producer()
 	c.topicCreation()

@@ -50,7 +50,7 @@ func (l Line) String() string {
 	if l.Outcome == Taken && l.Setting != "" {
 		text = strings.TrimSuffix(l.Setting+"; "+l.Text, "; ")
 	}
-	return l.File + ": " + l.Key + ": " + l.Outcome.String() + ": " + text
+	return l.File + ": " + shownKey(l.Key) + ": " + l.Outcome.String() + ": " + text
 }
 
 // File is a file as it was read.
@@ -149,7 +149,7 @@ func (c *Conversion) Problems() config.Problems {
 	for _, l := range c.Lines {
 		if l.Outcome == Unsupported || l.Outcome == Unknown && !c.tolerate {
 			out = append(out, config.Problem{
-				Origin: config.Origin{File: l.File, Key: l.Key}, Message: l.Text,
+				Origin: config.Origin{File: l.File, Key: shownKey(l.Key)}, Message: l.Text,
 			})
 		}
 	}
@@ -165,7 +165,15 @@ type located struct {
 	file, key, value string
 }
 
-func (l located) origin() config.Origin { return config.Origin{File: l.file, Key: l.key} }
+func (l located) origin() config.Origin { return config.Origin{File: l.file, Key: shownKey(l.key)} }
+
+// shownKey is a key as it may be shown: a salt is a part of some.
+func shownKey(key string) string {
+	if before, _, ok := strings.Cut(key, ".with.salt."); ok {
+		return before + ".with.salt.***"
+	}
+	return key
+}
 
 // hasReference reports whether the value can only be known when it is read.
 func (l located) hasReference() bool { return config.HasReference(l.value) }

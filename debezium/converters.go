@@ -15,6 +15,12 @@ var converterTypes = map[string]config.ConverterType{
 	"io.debezium.converters.BinaryDataConverter":             config.ConverterBinary,
 	"io.debezium.converters.ByteArrayConverter":              config.ConverterBinary,
 	"org.apache.kafka.connect.storage.SimpleHeaderConverter": config.ConverterSimple,
+	"org.apache.kafka.connect.converters.ShortConverter":     config.ConverterShort,
+	"org.apache.kafka.connect.converters.IntegerConverter":   config.ConverterInteger,
+	"org.apache.kafka.connect.converters.LongConverter":      config.ConverterLong,
+	"org.apache.kafka.connect.converters.FloatConverter":     config.ConverterFloat,
+	"org.apache.kafka.connect.converters.DoubleConverter":    config.ConverterDouble,
+	"org.apache.kafka.connect.converters.BooleanConverter":   config.ConverterBoolean,
 }
 
 // converterType returns the type of a class or alias.
@@ -23,7 +29,7 @@ func converterType(class string) (config.ConverterType, bool) {
 	if t, ok := converterTypes[class]; ok {
 		return t, true
 	}
-	// Aliases of the four whose short name is their own.
+	// Aliases of those whose short name is their own.
 	for full, t := range converterTypes {
 		name := full[strings.LastIndexByte(full, '.')+1:]
 		if full != "io.debezium.converters.ByteArrayConverter" && (class == name || class == strings.TrimSuffix(name, "Converter")) {
@@ -66,7 +72,7 @@ func (c *connector) converter(part string, class located, get func(string) (loca
 	}
 	t, ok := converterType(class.value)
 	if !ok || t == config.ConverterSimple && part != "header" {
-		c.refuse(class, strings.TrimSpace(class.value)+" is not possible; StringConverter, JsonConverter, ByteArrayConverter and BinaryDataConverter are")
+		c.refuse(class, strings.TrimSpace(class.value)+" is not possible; StringConverter, JsonConverter, ByteArrayConverter, BinaryDataConverter and Connect's converters of numbers and booleans are")
 		for _, key := range options {
 			l, _ := get(key)
 			c.harmless(l, "of that converter")

@@ -42,7 +42,7 @@ var handledElsewhere = []string{
 	"key.converter", "value.converter", "header.converter",
 	"key.converter.schemas.enable", "value.converter.schemas.enable",
 	"table.include.list", "database.include.list", "table.exclude.list", "database.exclude.list",
-	"database.ssl.mode", "database.ssl.truststore", "database.ssl.keystore",
+	"column.include.list", "column.exclude.list", "database.ssl.mode", "database.ssl.truststore", "database.ssl.keystore",
 	"database.ssl.truststore.password", "database.ssl.keystore.password",
 	"topic.creation.default.partitions", "topic.creation.default.replication.factor", "topic.creation.groups",
 }

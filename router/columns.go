@@ -22,7 +22,11 @@ func (r *Router) Columns(t *schema.Table) []int {
 // Check returns an error that names all columns that t lacks and the configuration
 // names, nil when there are none.
 func (r *Router) Check(t *schema.Table) error {
-	if p := r.planFor(t); len(p.missing) > 0 {
+	p := r.planFor(t)
+	if p.row.Err != nil {
+		return p.undecided()
+	}
+	if len(p.missing) > 0 {
 		return p.missingError()
 	}
 	return nil

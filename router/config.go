@@ -27,9 +27,9 @@ const (
 	ExpandOptionalBytes  = "optional_bytes"
 	ExpandOptionalString = "optional_string"
 
-	NamesAsTheyAre   = "none"
-	NamesAvro        = "avro"
-	NamesAvroUnicode = "avro_unicode"
+	NamesAsTheyAre   = converter.NamesAsTheyAre
+	NamesAvro        = converter.NamesAvro
+	NamesAvroUnicode = converter.NamesAvroUnicode
 )
 
 // Where an additional column goes.

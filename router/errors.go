@@ -19,6 +19,7 @@ const (
 	CodeNullRouteValue   Code = "null_route_value"  // the route column is NULL
 	CodeInvalidTopic     Code = "invalid_topic"     // the topic name is not one that Kafka takes
 	CodeRouteRegex       Code = "route_regex"       // the regular expression took too long on the value
+	CodeColumnRules      Code = "column_rules"      // a pattern of columns took too long
 	CodeNullValue        Code = "null_value"        // null where the schema does not allow it
 	CodeInvalidTimestamp Code = "invalid_timestamp" // the timestamp column holds a time before 1970 or after 2262
 	CodeInvalidPartition Code = "invalid_partition" // the partition column holds a negative number

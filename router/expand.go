@@ -2,9 +2,7 @@ package router
 
 import (
 	"errors"
-	"fmt"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/binlog-outbox/binlog-outbox/converter"
 )
@@ -136,7 +134,7 @@ func (f *inference) object(path string, n *node) (*converter.Schema, error) {
 		seen = make(map[string]bool, len(n.members)) // adjusted names may collide
 	}
 	for i := range n.members {
-		name := adjustName(f.names, n.members[i].name)
+		name := converter.AdjustName(f.names, n.members[i].name, false)
 		below := name
 		if f.nullPaths && blank(path) {
 			below = "null." + name
@@ -309,30 +307,4 @@ func buildValue(n *node, s *converter.Schema) (any, error) {
 		return list, nil
 	}
 	return nil, errDoesNotFit
-}
-
-// adjustName is field.name.adjustment.mode: names that Avro takes. Invalid UTF-16
-// units become '_' or "_uXXXX". What renames a member loses its value, as in
-// Debezium: the data is looked up under the new name.
-func adjustName(mode, name string) string {
-	if mode == NamesAsTheyAre {
-		return name
-	}
-	var b strings.Builder
-	for i, u := range utf16.Encode([]rune(name)) {
-		letter := u >= 'a' && u <= 'z' || u >= 'A' && u <= 'Z'
-		digit := u >= '0' && u <= '9'
-		switch {
-		case letter, digit && i > 0, u == '_' && mode == NamesAvro:
-			b.WriteByte(byte(u))
-		case mode == NamesAvroUnicode:
-			fmt.Fprintf(&b, "_u%04x", u)
-		case digit:
-			b.WriteByte('_')
-			b.WriteByte(byte(u))
-		default:
-			b.WriteByte('_')
-		}
-	}
-	return b.String()
 }

@@ -24,7 +24,7 @@ func (r *Router) ID(row *schema.Row) any {
 
 // IDColumns returns the indexes of the columns that ID reads.
 func (r *Router) IDColumns(t *schema.Table) []int {
-	if i := t.Column(r.cfg.ID); i >= 0 {
+	if i := r.planFor(t).id; i >= 0 {
 		return []int{i}
 	}
 	return []int{}

@@ -32,7 +32,7 @@ type placed struct {
 func (r *Router) newPlan(t *schema.Table) *plan {
 	p := &plan{row: converter.ForTable(r.cfg.TopicPrefix, t, r.cfg.Modes)}
 	find := func(name string) int {
-		i := t.Column(name)
+		i := p.column(name)
 		if i < 0 {
 			p.lacks(name)
 		}
@@ -48,7 +48,7 @@ func (r *Router) newPlan(t *schema.Table) *plan {
 		p.version = find(r.cfg.SchemaVersion)
 	}
 	for _, pl := range r.cfg.Placements {
-		i := t.Column(pl.Column)
+		i := p.column(pl.Column)
 		if i < 0 && (r.cfg.OnMissing == MissingError || pl.Where == PlaceEnvelope && r.cfg.missingEnvelopeFails) {
 			p.lacks(pl.Column)
 		}
@@ -62,6 +62,15 @@ func (r *Router) newPlan(t *schema.Table) *plan {
 	return p
 }
 
+// column returns the index of the column with this name, or noColumn when there is
+// none, also because the configuration leaves it out.
+func (p *plan) column(name string) int {
+	if i := p.row.Table.Column(name); i >= 0 && !p.row.Columns[i].Excluded {
+		return i
+	}
+	return noColumn
+}
+
 func (p *plan) lacks(name string) {
 	for _, m := range p.missing {
 		if m == name {
@@ -69,6 +78,11 @@ func (p *plan) lacks(name string) {
 		}
 	}
 	p.missing = append(p.missing, name)
+}
+
+// undecided is the error when it is not known which columns are left out or changed.
+func (p *plan) undecided() error {
+	return &Error{Code: CodeColumnRules, Table: p.row.Table.Name, Reason: p.row.Err.Error()}
 }
 
 // missingError names everything that the table lacks, so that it can be put right

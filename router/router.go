@@ -128,11 +128,13 @@ func (r *Router) routeUpdate(ev *Event, row *schema.Row, info Info) (Outcome, er
 // oldKey is the record of the key before an update.
 func (p *plan) oldKey(row *schema.Row) (*converter.Struct, error) {
 	old := &converter.Struct{Schema: p.row.Key}
+	key := 0
 	for _, i := range p.row.Table.PrimaryKey {
 		if i < 0 || i >= len(p.row.Columns) {
 			continue
 		}
-		v, err := p.value(i, row.Before, row.Op)
+		v, err := p.read(&p.row.KeyColumns[key], i, row.Before, row.Op)
+		key++
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +163,10 @@ func (r *Router) planFor(t *schema.Table) *plan {
 
 // value reads column i of a row image.
 func (p *plan) value(i int, image []any, op schema.Op) (any, error) {
-	col := &p.row.Columns[i]
+	return p.read(&p.row.Columns[i], i, image, op)
+}
+
+func (p *plan) read(col *converter.Column, i int, image []any, op schema.Op) (any, error) {
 	if i >= len(image) {
 		return nil, p.fail(CodeBadRow, col.Name, "the row has fewer values than its table has columns")
 	}
@@ -206,6 +211,9 @@ func (p *plan) typed(i int, kind converter.Kind, role string) error {
 // route does the work in the order in which EventRouter does it: it decides which
 // of several problems is the one reported.
 func (r *Router) route(ev *Event, row *schema.Row, p *plan, oldKey *converter.Struct, info Info) (Outcome, error) {
+	if p.row.Err != nil {
+		return Failed, p.undecided()
+	}
 	if len(p.missing) > 0 && !r.cfg.Quirks {
 		return Failed, p.missingError()
 	}

@@ -114,6 +114,8 @@ type Column struct {
 	// column ("utf8mb4", "latin1"; always "utf8mb3", never its alias "utf8");
 	// empty for other types.
 	Charset string
+	// InvalidText says what is done with text that is not valid; nil refuses it.
+	InvalidText *InvalidText
 	// Elements are the texts of ENUM and SET in definition order, in UTF-8. With
 	// Type Unknown some of them are not what they are on the server.
 	Elements []string

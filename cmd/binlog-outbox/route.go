@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,6 +73,11 @@ func routerConfig(c *config.Connector) (router.Config, error) {
 	rc.Modes = converter.Modes{
 		Binary: c.Values.Binary, Decimal: c.Values.Decimal, Time: c.Values.Time,
 		BigintUnsigned: c.Values.BigintUnsigned, AdjustYears: c.Values.AdjustYears,
+		SchemaNames: c.Values.SchemaNames,
+	}
+	var err error
+	if rc.Modes.Columns, err = columnRules(&c.Columns); err != nil {
+		return rc, err
 	}
 	if c.Headers.Context {
 		id, err := uuid.NewV7()
@@ -81,13 +87,67 @@ func routerConfig(c *config.Connector) (router.Config, error) {
 		rc.Context = router.ContextHeaders(c.TopicPrefix, id.String())
 	}
 	if len(o.Additional) > 0 {
-		var err error
 		if rc.Placements, err = router.ParsePlacements(strings.Join(o.Additional, ",")); err != nil {
 			return rc, err
 		}
 	}
 	rc.Follow(c.Debezium.Compat)
 	return rc, nil
+}
+
+// columnRules are nil when no column is left out or changed.
+func columnRules(c *config.Columns) (*converter.ColumnRules, error) {
+	if len(c.Include)+len(c.Exclude)+len(c.Changes) == 0 {
+		return nil, nil
+	}
+	out := &converter.ColumnRules{}
+	listed, err := config.ColumnMatcher(append(slices.Clone(c.Include), c.Exclude...))
+	if err != nil {
+		return nil, fmt.Errorf("columns: %w", err)
+	}
+	switch {
+	case len(c.Include) > 0:
+		out.Includes = listed
+	case len(c.Exclude) > 0:
+		out.Includes = func(name string) (bool, error) {
+			excluded, err := listed(name)
+			return !excluded, err
+		}
+	}
+	for i := range c.Changes {
+		change, err := columnChange(&c.Changes[i])
+		if err != nil {
+			return nil, fmt.Errorf("columns.changes[%d]: %w", i, err)
+		}
+		out.Changes = append(out.Changes, change)
+	}
+	return out, nil
+}
+
+func columnChange(c *config.ColumnChange) (converter.ColumnChange, error) {
+	matches, err := config.ColumnMatcher(c.Columns)
+	if err != nil {
+		return converter.ColumnChange{}, err
+	}
+	switch c.Action {
+	case config.ColumnTruncate:
+		return converter.TruncateColumns(matches, c.Length), nil
+	case config.ColumnMask:
+		return converter.MaskColumns(matches, c.Length), nil
+	}
+	salt, err := c.Salt.Resolve()
+	if err != nil {
+		return converter.ColumnChange{}, fmt.Errorf("salt: %w", err)
+	}
+	version := 2
+	if c.Action == config.ColumnHash {
+		version = 1
+	}
+	change, ok := converter.HashColumns(matches, c.Algorithm, salt, version)
+	if !ok {
+		return change, fmt.Errorf("algorithm %q is not one of %s", c.Algorithm, strings.Join(config.HashAlgorithms(), ", "))
+	}
+	return change, nil
 }
 
 func newEncoder(f *config.Format, quirks bool) (e router.Encoder, err error) {
@@ -115,6 +175,18 @@ func newConverter(c config.Converter, quirks bool) (converter.Converter, error) 
 		return converter.NewJSONConverter(converter.JSONOptions{
 			Schemas: c.Schemas, NumericDecimals: c.Decimal == "numeric", ReplaceNullWithDefault: c.ReplaceNullWithDefault,
 		}), nil
+	case config.ConverterShort:
+		return converter.NumberConverter{Kind: converter.Int16}, nil
+	case config.ConverterInteger:
+		return converter.NumberConverter{Kind: converter.Int32}, nil
+	case config.ConverterLong:
+		return converter.NumberConverter{Kind: converter.Int64}, nil
+	case config.ConverterFloat:
+		return converter.NumberConverter{Kind: converter.Float32}, nil
+	case config.ConverterDouble:
+		return converter.NumberConverter{Kind: converter.Float64}, nil
+	case config.ConverterBoolean:
+		return converter.BooleanConverter{}, nil
 	case config.ConverterBinary:
 		if c.Delegate == "" {
 			return converter.BinaryDataConverter{}, nil

@@ -42,6 +42,25 @@ type sources struct {
 	step    atomic.Pointer[string]
 }
 
+// invalidText is nil where text that is not valid stops the connector.
+func invalidText(word config.InvalidText, reg prometheus.Registerer) *schema.InvalidText {
+	var p *schema.InvalidText
+	switch word {
+	case config.InvalidTextReplace:
+		p = &schema.InvalidText{AsJava: true}
+	case config.InvalidTextQuestionMark:
+		p = &schema.InvalidText{}
+	default:
+		return nil
+	}
+	if reg != nil {
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "binlog_outbox_invalid_texts_total", Help: "Texts of outbox rows read with bytes replaced that are not valid in their character set.",
+		}, func() float64 { return float64(p.Replaced()) }))
+	}
+	return p
+}
+
 func newSources(node *config.Config, c *config.Connector, route *route, reg prometheus.Registerer, log *slog.Logger) (*sources, error) {
 	tables, err := c.Source.Tables()
 	if err != nil {
@@ -57,6 +76,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 		User: c.Source.User, ServerID: id,
 		Tables:               canal.Tables{Match: tables.Match, List: tableNames(tables)},
 		Needed:               route.needed,
+		InvalidText:          invalidText(c.Values.InvalidText, reg),
 		Updates:              !c.Outbox.Skips("u"),
 		RefusePartialUpdates: !c.Outbox.Skips("u") && c.Outbox.OnUpdate == config.UpdateFatal,
 		InitialOnly:          c.Source.Start == config.StartSnapshotOnly,
