@@ -9,7 +9,7 @@ import (
 // Cases returns the corpus. IDs are unique.
 func Cases() []Case {
 	return slices.Concat(routerCases(), placementCases(), timestampCases(), refusalCases(), valueCases(), typeCases(),
-		jsonCases(), expansionCases(), converterCases(), charsetCases(), nameCases(), statementCases(), ddlCases(), shapeCases(), optionCases(), initialCases())
+		jsonCases(), expansionCases(), converterCases(), charsetCases(), nameCases(), statementCases(), ddlCases(), shapeCases(), optionCases(), initialCases(), generatedCases())
 }
 
 // outbox is the usual table with a payload of a type.
