@@ -405,25 +405,25 @@ func TestWaitingRecordHoldsNothingBack(t *testing.T) {
 	}
 }
 
-// A process that never lives for as long as the save interval still gets on: the
-// first progress of a term is saved at once, not after a save of where it began.
+// A process that dies soon after its first batch still gets on: that one is saved at
+// once, also where the place at which the term began is to be saved, too.
 func TestShortLivesMakeProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(3, false)
 		w.faults, w.quick = 0, true
-		for range 40 {
+		for range 100 {
 			c := w.connector()
 			stop, end := context.WithCancel(context.Background())
 			lease, cut := context.WithCancel(context.Background())
 			done := make(chan struct{})
 			go func() { defer close(done); c.Run(stop, lease, 1) }()
-			time.Sleep(400 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 			cut()
 			<-done
 			end()
 		}
 		if p, _ := w.Position(); p.Set.Count() != 60 {
-			t.Errorf("after 40 lives of 400 ms the stored position is %s", p)
+			t.Errorf("after 100 lives of 100 ms the stored position is %s", p)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // saver owns the committed position of a term and brings it to the replicated
-// store: at most once per interval while it moves, after a short quiet when it
-// stands still, and once more at the end. The position is cloned only when it is
+// store: with the first batch, then at most once per interval while it moves, after a
+// short quiet when it stands still, and once more at the end. The position is cloned only when it is
 // saved, so neither the store's latency nor the size of the set holds up
 // publishing.
 type saver struct {
@@ -43,7 +43,6 @@ func newSaver(p Positions, from position.Position, cfg Config, m *metrics, log *
 	}
 	if stored, found := p.Position(); !found || !stored.Covers(from) {
 		s.dirty, s.moved = true, time.Now()
-		signal(s.wake)
 	}
 	return s
 }
@@ -71,9 +70,11 @@ func (s *saver) finish() { close(s.finished) }
 // later is tried again: in the meantime only a crash would repeat more. A refusal
 // (this node is no longer the one to save) ends the term.
 func (s *saver) run(ctx context.Context) error {
-	// The first save of a term comes sooner, so that one that is cut off early has
-	// got on, but not with its very first batch: catching up makes large ones.
-	next := time.Now().Add(s.every / 4)
+	// The first batch is saved at once, so that a term that is cut off early has got
+	// on. Where the term began can wait a little for it.
+	began := time.NewTimer(s.every / 4)
+	defer began.Stop()
+	first, next := true, time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,9 +82,11 @@ func (s *saver) run(ctx context.Context) error {
 		case <-s.finished:
 			return s.last(ctx)
 		case <-s.wake:
-		}
-		if !s.wait(ctx, next) {
-			continue // finished or cancelled: the select above handles it
+			if !first && !s.wait(ctx, next) {
+				continue // finished or cancelled: the select above handles it
+			}
+			first = false
+		case <-began.C:
 		}
 		if err := s.save(ctx); err != nil {
 			if errors.Is(err, ErrSuperseded) || !retryable(err) {

@@ -63,6 +63,45 @@ func killConnector(t *testing.T, p play) {
 	}
 }
 
+// TestShortLives kills the connector half a second after each start, under load: it
+// gets on all the same, since the first batch of a life is saved at once.
+func TestShortLives(t *testing.T) {
+	for _, delivery := range []string{"at_least_once", "exactly_once"} {
+		t.Run(delivery, func(t *testing.T) { shortLives(t, play{server: mysqlGTID(t), delivery: delivery}) })
+	}
+}
+
+func shortLives(t *testing.T, p play) {
+	const lives = 30
+	s := newStage(t, p)
+	life, published, further, barren := 500*time.Millisecond, 0, 0, 0
+	s.disturb(load(p), func() {
+		for n := 0; n < scaled(t, lives) || published < 5; n++ {
+			rows, records := s.tail.Rows()
+			s.start()
+			time.Sleep(life)
+			s.kill()
+			nowRows, nowRecords := s.tail.Rows()
+			if nowRecords > records {
+				published++
+				barren = 0
+			} else if barren++; barren == 5 { // on a machine that is busy with other things
+				life, barren = 2*life, 0
+				t.Logf("lives of %v from now on: none of the last five has published anything", life)
+			}
+			if nowRows > rows {
+				further++
+			}
+		}
+	})
+	t.Logf("%d lives have published, %d of them rows that had not come before; the last were of %v", published, further, life)
+	if further < published/2 {
+		t.Errorf("of %d lives that published only %d have got on", published, further)
+	}
+	s.start()
+	s.finish(s.validators(history.Bound{Rewinds: lives + 5*10, Rows: 10 * repeatedAtMost}))
+}
+
 // workOrNot waits for a random time, half of the time from when the connector has
 // published something: so the kill falls into the start as well as into the work.
 func (s *stage) workOrNot() {
