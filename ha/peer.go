@@ -1,6 +1,7 @@
 package ha
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -176,36 +177,66 @@ func writeMessage(w io.Writer, v any) error {
 }
 
 func readMessage(r io.Reader, v any) error {
-	var length [4]byte
-	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return err
-	}
-	size := binary.BigEndian.Uint32(length[:])
-	if size > maxMessage {
-		return fmt.Errorf("reading message: %d bytes are above the limit of %d", size, maxMessage)
-	}
-	// Not allocated ahead: the length is only a claim.
-	body, err := io.ReadAll(io.LimitReader(r, int64(size)))
+	size, err := messageSize(r)
 	if err != nil {
 		return err
 	}
-	if len(body) < int(size) {
-		return io.ErrUnexpectedEOF
+	body, err := messageBody(r, size)
+	if err != nil {
+		return err
 	}
 	return json.Unmarshal(body, v)
 }
 
-// servePeer answers one request.
-func (n *Node) servePeer(ctx context.Context, conn net.Conn) {
+// messageSize reads the length in front of a message.
+func messageSize(r io.Reader) (int, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return 0, err
+	}
+	size := binary.BigEndian.Uint32(length[:])
+	if size > maxMessage {
+		return 0, fmt.Errorf("reading message: %d bytes are above the limit of %d", size, maxMessage)
+	}
+	return int(size), nil
+}
+
+// messageBody reads a message, and allocates as it comes: the length is only a claim.
+func messageBody(r io.Reader, size int) ([]byte, error) {
+	var body bytes.Buffer
+	if _, err := io.CopyN(&body, r, int64(size)); errors.Is(err, io.EOF) {
+		return nil, io.ErrUnexpectedEOF
+	} else if err != nil {
+		return nil, err
+	}
+	return body.Bytes(), nil
+}
+
+// ofUs refuses what a node of another cluster asks for, where addresses got mixed up.
+// One that has joined may not have learned yet which cluster that is.
+func (n *Node) ofUs(req *peerRequest, cluster string) error {
+	ours := n.fsm.cluster()
+	if ours == "" || cluster == "" || cluster == ours || req.Hello != nil {
+		return nil // a hello tells of both clusters
+	}
+	return fmt.Errorf("%w: the asking node is of cluster %q, this one of %q", ErrInvalid, cluster, ours)
+}
+
+// servePeer answers one request, which has come as body.
+func (n *Node) servePeer(ctx context.Context, conn net.Conn, from preamble, body []byte) {
 	limit := n.cfg.EnqueueTimeout + n.cfg.ApplyTimeout
 	_ = conn.SetDeadline(time.Now().Add(limit + time.Second)) // fails on a closed connection only
 	var req peerRequest
-	if err := readMessage(conn, &req); err != nil {
+	if err := json.Unmarshal(body, &req); err != nil {
 		n.log.Warn("reading a peer's request", "remote", conn.RemoteAddr().String(), "error", err)
 		return
 	}
 	var resp peerResponse
+	refused := n.ofUs(&req, from.cluster)
 	switch {
+	case refused != nil:
+		n.log.Warn("refusing a peer's request", "remote", conn.RemoteAddr().String(), "peer", string(from.source), "error", refused)
+		resp.Error = toWire(refused)
 	case req.Hello != nil:
 		h := n.hello()
 		resp.Hello = &h

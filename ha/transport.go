@@ -26,8 +26,15 @@ const (
 
 const (
 	handshakeTimeout = 5 * time.Second
-	// maxConns bounds connections from peers: each keeps a few, an attacker many.
-	maxConns = 256
+	// maxWaiting bounds the connections that have not said yet who they are, and
+	// maxWaitingOf those from one address: a peer has a few for milliseconds, a
+	// stranger many for as long as he may.
+	maxWaiting, maxWaitingOf = 256, 64
+	// maxRequests and maxRaftConns bound those that have. Requests are rare and may
+	// wait for each other; raft keeps a few connections open for each member.
+	maxRequests, maxRaftConns = 64, 128
+	// maxLarge bounds the requests at hand that are larger than smallMessage, in bytes.
+	maxLarge, smallMessage = 4, 64 << 10
 )
 
 // transport makes raft's transport: in memory for a node that is alone, else
@@ -50,6 +57,7 @@ func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
 	n.mux = &mux{
 		ln: ln, creds: creds, log: n.log, cluster: n.fsm.cluster, self: n.dir.id.raftID(),
 		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{}, from: map[raft.ServerID]int{},
+		waiting: newWaitingRoom(), requests: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge),
 	}
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:                  raftStream{n.mux, raft.ServerAddress(n.cfg.Advertise)},
@@ -70,17 +78,21 @@ type mux struct {
 	self      raft.ServerID
 	lost      chan raft.ServerID // who has closed its last raft connection to us; lossy
 	raftConns chan net.Conn
+	requests  chan struct{} // holds one for each request that is being answered
+	large     chan struct{} // holds one for each large one that is read or answered
+	waiting   *waitingRoom
 	done      chan struct{}
 
 	mu     sync.Mutex
 	closed bool
 	conns  map[net.Conn]struct{}
 	from   map[raft.ServerID]int // open raft connections that a node has to us
+	inRaft int                   // their number
 }
 
 // serve accepts connections until ctx ends or the mux is closed, and returns
 // when all request handlers have.
-func (m *mux) serve(ctx context.Context, handle func(context.Context, net.Conn)) {
+func (m *mux) serve(ctx context.Context, handle func(context.Context, net.Conn, preamble, []byte)) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer m.close()
@@ -100,18 +112,24 @@ func (m *mux) serve(ctx context.Context, handle func(context.Context, net.Conn))
 			continue
 		}
 		pause = 5 * time.Millisecond
+		leave, full := m.waiting.enter(conn.RemoteAddr())
+		if full != nil {
+			m.refuse(conn, full)
+			continue
+		}
 		if !m.track(conn) {
+			leave()
 			_ = conn.Close() // nothing was said on it
 			continue
 		}
-		wg.Go(func() { m.welcome(ctx, conn, handle) })
+		wg.Go(func() { m.welcome(ctx, conn, leave, handle) })
 	}
 }
 
 func (m *mux) track(conn net.Conn) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || len(m.conns) >= maxConns {
+	if m.closed {
 		return false
 	}
 	m.conns[conn] = struct{}{}
@@ -126,24 +144,32 @@ func (m *mux) drop(conn net.Conn) {
 	_ = conn.Close() // both sides cope with a cut at any place
 }
 
-// welcome does the handshake of an accepted connection and hands it on.
-func (m *mux) welcome(ctx context.Context, raw net.Conn, handle func(context.Context, net.Conn)) {
+// welcome does the handshake of an accepted connection and hands it on. leave gives
+// up its place among those that wait, which is kept until a request is read.
+func (m *mux) welcome(ctx context.Context, raw net.Conn, leave func(), handle func(context.Context, net.Conn, preamble, []byte)) {
 	conn, h, err := m.handshake(ctx, raw)
-	if err != nil {
-		if !errors.Is(err, io.EOF) {
-			m.log.Warn("refusing a peer's connection", "remote", raw.RemoteAddr().String(), "error", err)
-		}
-		m.drop(raw)
-		return
-	}
 	tracked := &trackedConn{Conn: conn, raw: raw, m: m}
-	if h.kind == kindRequest {
-		handle(ctx, tracked)
+	if err == nil && h.kind == kindRequest {
+		err = m.request(raw, conn, leave, func(body []byte) { handle(ctx, tracked, h, body) })
+	} else {
+		leave()
+	}
+	switch {
+	case err != nil:
+		m.refuse(raw, err)
+		return
+	case h.kind == kindRequest:
 		m.drop(raw)
 		return
 	}
-	tracked.from = h.source
 	m.mu.Lock()
+	if m.inRaft >= maxRaftConns {
+		m.mu.Unlock()
+		m.refuse(raw, fmt.Errorf("there are %d raft connections already", maxRaftConns))
+		return
+	}
+	m.inRaft++
+	tracked.from = h.source
 	m.from[h.source]++
 	m.mu.Unlock()
 	select {
@@ -153,11 +179,68 @@ func (m *mux) welcome(ctx context.Context, raw net.Conn, handle func(context.Con
 	}
 }
 
+// request reads one and has it answered. Only few large ones are in memory at once,
+// and none of them holds up small ones.
+func (m *mux) request(raw, conn net.Conn, leave func(), answer func([]byte)) error {
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return err
+	}
+	size, err := messageSize(conn)
+	if err != nil {
+		return err
+	}
+	if size > smallMessage {
+		if err := m.takeTurn(m.large, "large requests are at hand"); err != nil {
+			return err
+		}
+		defer func() { <-m.large }()
+		if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+			return err
+		}
+	}
+	body, err := messageBody(conn, size)
+	if err != nil {
+		return err
+	}
+	if err := m.takeTurn(m.requests, "requests are being answered"); err != nil {
+		return err
+	}
+	defer func() { <-m.requests }()
+	leave()
+	answer(body)
+	return nil
+}
+
+// takeTurn puts one into a channel that has room for as many as there may be.
+func (m *mux) takeTurn(turns chan struct{}, what string) error {
+	timer := time.NewTimer(handshakeTimeout)
+	defer timer.Stop()
+	select {
+	case turns <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%d %s, and none has ended for %s", cap(turns), what, handshakeTimeout)
+	case <-m.done:
+		return io.EOF
+	}
+}
+
+// refuse ends an accepted connection and says why, not for each one when they are many.
+func (m *mux) refuse(raw net.Conn, err error) {
+	if more, say := m.waiting.say(time.Now()); say && !errors.Is(err, io.EOF) {
+		m.log.Warn("refusing a peer's connection", "remote", raw.RemoteAddr().String(), "error", err, "others_meanwhile", more)
+	}
+	m.drop(raw)
+}
+
 // leave forgets a raft connection that a node had to us, and tells when it was
 // the last: of a process that is gone, none is left.
 func (m *mux) leave(id raft.ServerID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.inRaft--
 	if m.from[id]--; m.from[id] > 0 || m.closed {
 		return
 	}

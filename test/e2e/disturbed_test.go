@@ -95,7 +95,7 @@ func shortLives(t *testing.T, p play) {
 		}
 	})
 	t.Logf("%d lives have published, %d of them rows that had not come before; the last were of %v", published, further, life)
-	if further < published/2 {
+	if further < published/4 { // a kill may come between a batch and its save
 		t.Errorf("of %d lives that published only %d have got on", published, further)
 	}
 	s.start()
