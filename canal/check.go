@@ -252,6 +252,11 @@ func checkFile(s *session, server *Server, from position.Position) error {
 	if from.Server != "" && !strings.EqualFold(from.Server, server.Name()) {
 		return newError(WrongHistory, nil, "the position %s is of server %s, this is %s; a position by file cannot move between servers", from, from.Server, server.Name())
 	}
+	if last := from.Last; !last.IsZero() && last.Flavor() == server.Flavor && server.Executed != nil && !server.Executed.Has(last) {
+		e := newError(Behind, nil, "the server does not have %s, the last transaction that was published: it was reset or restored, and its %s is another file of that name", last, from.File)
+		e.Difference = last.String()
+		return e
+	}
 	logs, err := s.binlogs()
 	if err != nil {
 		return err

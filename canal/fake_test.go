@@ -132,6 +132,11 @@ func TestOpenRefuses(t *testing.T) {
 		{"B010 purged file", byFile("binlog.000008", 4), nil, canal.Purged, false, "binlog.000008", "binlog.000009"},
 		{"B011 file to come", byFile("binlog.000012", 4), nil, canal.Behind, false, "binlog.000012", ""},
 		{"B011 file is shorter", byFile("binlog.000011", 1<<20+1), nil, canal.Behind, false, "binlog.000011:1048577", "ends at 1048576"},
+		{
+			"B011 by file, server was reset", func(*testing.T) position.Position {
+				return position.Position{Flavor: position.MySQL, Server: sid.String(), File: "binlog.000010", Pos: 777, Last: gtid(101)}
+			}, nil, canal.Behind, false, gtid(101).String(), "reset or restored",
+		},
 		{"B017 other base name", byFile("mysql-bin.000010", 4), nil, canal.WrongHistory, false, "", "different base names"},
 		{
 			"B017 name order", byFile("binlog.999999", 4),

@@ -23,6 +23,10 @@ type Surveyor interface {
 type Backlog struct {
 	// At is when the source was asked last.
 	At time.Time
+	// Old says that this is so long ago, and nothing heard since, that what the source
+	// has now is not known: then nothing is Counted or Placed, and the lag is the age of
+	// the last sign of life.
+	Old bool
 	// Transactions that the source has committed and the connector has not read;
 	// Counted is false without GTIDs.
 	Transactions uint64
@@ -86,6 +90,10 @@ type comparison struct {
 	// arrival how old the last one was when it came.
 	waiting, arrival time.Duration
 	now              time.Time
+	// heard is when the open stream last got something; after more than silent without
+	// that and an answer nobody knows what the source has. Zero means never.
+	heard  time.Time
+	silent time.Duration
 }
 
 // backlog compares the last answer with what was read and what is durable. It
@@ -124,6 +132,13 @@ func (s *surveys) backlog(c comparison) (_ *Backlog, lag time.Duration) {
 		lag = c.now.Sub(later(until, at.committed))
 	}
 	s.headroom(b, v, c, placed)
+	if age := c.now.Sub(later(v.At, c.heard)); c.silent > 0 && age > c.silent {
+		if b.Counted || b.Placed {
+			lag = max(lag, age)
+		}
+		b.Old, b.Counted, b.Placed = true, false, false
+		b.Transactions, b.Bytes, b.HeadroomBytes = 0, 0, 0
+	}
 	return b, max(lag, c.waiting, 0)
 }
 
@@ -257,13 +272,14 @@ func (c *Connector) compare(s *Status, stream *streamState) {
 	p := &s.Position
 	it := comparison{
 		durable: reach{set: p.Set, file: p.File, pos: p.Pos, committed: p.Committed}, server: p.Server, now: time.Now(),
+		silent: 3 * c.cfg.SurveyEvery / 2,
 	}
 	if stream == nil {
 		s.Backlog, s.Lag = c.surveys.backlog(it)
-		s.LagKnown = s.Backlog != nil && (s.Backlog.Counted || s.Backlog.Placed)
+		s.LagKnown = s.Backlog != nil && (s.Backlog.Counted || s.Backlog.Placed || s.Backlog.Old)
 		return
 	}
-	it.arrival = s.Source.Lag
+	it.arrival, it.heard = s.Source.Lag, s.Source.Heard
 	if oldest := stream.pipe.oldest(); !oldest.IsZero() {
 		it.waiting = it.now.Sub(oldest)
 	}

@@ -49,6 +49,8 @@ func TestBacklog(t *testing.T) {
 		closed        bool // no stream is open
 		waiting       time.Duration
 		arrival       time.Duration
+		heard         time.Duration // 0 means never
+		silent        time.Duration
 		lag           time.Duration
 		want          string
 	}
@@ -75,6 +77,13 @@ func TestBacklog(t *testing.T) {
 			{v: answer("1-9", -time.Minute), read: at("1-9", "b.000008", 500, -time.Hour), durable: at("1-4", "b.000007", 100, -2*time.Hour), want: "0 transactions, 0 bytes, 22h0m0s, 100 bytes"},
 			{durable: at("1-4", "b.000007", 100, -2*time.Hour), closed: true, lag: 2 * time.Hour, want: "5 transactions, 1400 bytes, 22h0m0s, 100 bytes"},
 		}},
+		{"unknown is not zero: the source has not answered for 40 s", []step{
+			{v: answer("1-9", -40*time.Second), read: at("1-9", "b.000008", 500, -time.Hour), heard: -50 * time.Second, silent: 15 * time.Second,
+				lag: 40 * time.Second, want: "uncounted, unplaced, 23h59m20s"},
+			{read: at("1-9", "b.000008", 500, -time.Hour), heard: -30 * time.Second, silent: 15 * time.Second, lag: 30 * time.Second, want: "uncounted, unplaced, 23h59m20s"},
+			{read: at("1-9", "b.000008", 500, -time.Hour), heard: -10 * time.Second, silent: 15 * time.Second, want: "0 transactions, 0 bytes, 23h59m20s, 1500 bytes"},
+			{durable: at("1-9", "b.000008", 500, -time.Hour), closed: true, silent: 15 * time.Second, lag: 40 * time.Second, want: "uncounted, unplaced, 23h59m20s"},
+		}},
 		{"by file", []step{
 			{v: answer("", 0), read: at("", "b.000008", 500, -time.Hour), want: "uncounted, 0 bytes, 24h0m0s, 1500 bytes"},
 			{v: answer("", 0), read: at("", "b.000008", 450, -time.Hour), lag: 0, want: "uncounted, 50 bytes, 24h0m0s, 1450 bytes"},
@@ -97,7 +106,10 @@ func TestBacklog(t *testing.T) {
 			if st.v != nil {
 				s.took(st.v)
 			}
-			it := comparison{durable: st.durable, read: &st.read, server: a, waiting: st.waiting, arrival: st.arrival, now: noon}
+			it := comparison{durable: st.durable, read: &st.read, server: a, waiting: st.waiting, arrival: st.arrival, now: noon, silent: st.silent}
+			if st.heard != 0 {
+				it.heard = noon.Add(st.heard)
+			}
 			if st.durable.committed.IsZero() {
 				it.durable = st.read
 			}
