@@ -188,10 +188,10 @@ func TestBacklogOfPausedAndIdle(t *testing.T) {
 			t.Errorf("idle: %+v, lag %v", b, st.Lag)
 		}
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP binlog_outbox_source_backlog_transactions Transactions that the source has committed and the connector has not read. Absent without GTIDs.
+# HELP binlog_outbox_source_backlog_transactions Transactions that the source has committed and the connector has not read. Absent without GTIDs, and while the source does not answer.
 # TYPE binlog_outbox_source_backlog_transactions gauge
 binlog_outbox_source_backlog_transactions 0
-# HELP binlog_outbox_source_lag_seconds Age of the oldest transaction that the source has committed and that is not published; 0 when there is none.
+# HELP binlog_outbox_source_lag_seconds Age of the oldest transaction that the source has committed and that is not published; 0 when there is none, and the time since the last sign of life of a source that does not answer.
 # TYPE binlog_outbox_source_lag_seconds gauge
 binlog_outbox_source_lag_seconds 0
 `), "binlog_outbox_source_backlog_transactions", "binlog_outbox_source_lag_seconds"); err != nil {
