@@ -97,6 +97,7 @@ func (f *fleet) newRunner(c *config.Connector) (_ *runner, err error) {
 	if err != nil {
 		return nil, err
 	}
+	route.logUpdates(log, c.Outbox.OnUpdate)
 	src, err := newSources(f.cfg, c, route, metrics, log)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +27,7 @@ type route struct {
 	encoder router.Encoder
 	event   router.Event
 	dropped map[router.Outcome]prometheus.Counter
+	updates updateLog
 	// heartbeat is for another goroutine, with nothing of the above but encoder.
 	heartbeat *router.Heartbeat
 }
@@ -241,6 +244,9 @@ func (r *route) Encode(mem connector.Memory, row *schema.Row) (kafka.Record, boo
 		if c := r.dropped[outcome]; c != nil {
 			c.Inc()
 		}
+		if outcome == router.DroppedUpdate {
+			r.updates.note(row.Table.Name, time.Now())
+		}
 		return kafka.Record{}, false, nil
 	}
 	before := len(m.headers)
@@ -253,6 +259,37 @@ func (r *route) Encode(mem connector.Memory, row *schema.Row) (kafka.Record, boo
 		Topic: rec.Topic, Partition: rec.Partition, Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp,
 		Headers: headers[before:len(headers):len(headers)],
 	}, true, nil
+}
+
+// updateLogEvery is how often updates that are passed over are logged at most.
+const updateLogEvery = 10 * time.Second
+
+// updateLog logs updates of outbox rows that are passed over, as on_update says.
+type updateLog struct {
+	log   *slog.Logger // nil for none
+	level slog.Level
+	last  time.Time
+	more  uint64 // since last
+}
+
+func (l *updateLog) note(table schema.Name, now time.Time) {
+	if l.log == nil {
+		return
+	}
+	if l.more++; now.Sub(l.last) < updateLogEvery {
+		return
+	}
+	l.log.Log(context.Background(), l.level, "rows of an outbox table were updated; that is passed over, as updates are no events",
+		slog.String("table", table.String()), slog.Uint64("updates", l.more))
+	l.last, l.more = now, 0
+}
+
+// logUpdates has passed over updates logged.
+func (r *route) logUpdates(log *slog.Logger, how config.OnUpdate) {
+	r.updates = updateLog{log: log, level: slog.LevelWarn}
+	if how == config.UpdateError {
+		r.updates.level = slog.LevelError
+	}
 }
 
 // Heartbeat makes a heartbeat record. It may be called while Encode is at work.
