@@ -94,8 +94,8 @@ type Config struct {
 	// the primary key among the columns that are read. Without it they are counted
 	// and passed over, as partial updates of JSON columns always are.
 	Updates bool
-	// RefusePartialUpdates stops the stream at a partial update: what can't be read
-	// can't be refused later on.
+	// RefusePartialUpdates stops the stream at a partial update, and at any in a prepared
+	// XA transaction: what can't be read, or not at its place, can't be refused later on.
 	RefusePartialUpdates bool
 
 	// scout reads for those who look for what has become of rows: deleted rows come

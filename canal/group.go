@@ -28,6 +28,14 @@ type group struct {
 	savepoints []savepoint
 	updates    uint64
 	deletes    uint64
+	unlogged   []unlogged
+}
+
+// unlogged is a statement that changed an outbox table without row events.
+type unlogged struct {
+	statement *schema.Statement
+	table     string
+	what      string
 }
 
 type savepoint struct {
@@ -171,6 +179,9 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 	if s.WritesRows {
 		w.statementFormat(s)
 	}
+	if s.Removes || s.Brings {
+		w.rowsByDDL(s)
+	}
 	if s.Kind == schema.DDL || s.Everything {
 		if err := w.tooLate(s); err != nil {
 			return err
@@ -221,13 +232,53 @@ func (w *walker) isBefore(p position.Position) bool {
 // Such rows can't be had; whether it matters is decided at the commit.
 func (w *walker) statementFormat(s *schema.Statement) {
 	name, touched := w.tables.touchesOutbox(s)
-	if !touched || w.group.fault != nil || w.group.pass != handOn {
+	switch {
+	case !touched || w.group.fault != nil || w.group.pass != handOn:
+		return
+	case s.Deletes && !s.Everything:
+		w.unlogged(s, name, "rows were deleted in statement format; that is passed over, as deletes are no events")
+		return
+	case s.Updates && !s.Everything && !w.shapes.keys:
+		w.unlogged(s, name, "rows were updated in statement format; that is passed over, as updates are to be skipped")
 		return
 	}
 	e := newError(StatementFormat, nil, "%s was written in statement format, so the binlog holds no rows to publish: "+
 		"the session has binlog_format STATEMENT or MIXED; write outbox tables with binlog_format=ROW", name)
 	e.Table = name
 	w.group.fault = w.fail(StatementFormat, e, "")
+}
+
+// rowsByDDL notes a statement by which rows come into an outbox table, or leave it, as a
+// whole: those that come were not published and can't be, unless they lay in the table
+// before, as with tools that change a table by means of a copy.
+func (w *walker) rowsByDDL(s *schema.Statement) {
+	name, touched := w.tables.touchesOutbox(s)
+	switch {
+	case !touched || w.group.pass != handOn:
+	case s.Brings:
+		w.unlogged(s, name, "a table, partition or tablespace was put in place; rows that came with it and were not published before never will be")
+	case w.scout != nil:
+		w.unlogged(s, name, "rows were removed by TRUNCATE, DROP or the like")
+	}
+}
+
+func (w *walker) unlogged(s *schema.Statement, table, what string) {
+	if w.skipTo == 0 {
+		w.group.unlogged = append(w.group.unlogged, unlogged{s, table, what})
+	}
+}
+
+// tell tells of the group's statements that changed outbox tables without row events.
+func (w *walker) tell() {
+	for _, u := range w.group.unlogged {
+		if w.scout != nil {
+			w.scout.removed(u.statement)
+			continue // the stream that comes after it will tell
+		}
+		w.stats.unlogged.Add(1)
+		w.log.Warn("an outbox table was changed without row events: "+u.what, slog.String("table", u.table),
+			slog.String("gtid", w.group.gtid.gtid.String()), slog.String("file", w.file), slog.Uint64("position", w.pos))
+	}
 }
 
 // savepoint sets a savepoint; one of the same name moves.
@@ -309,11 +360,11 @@ func (w *walker) xaPrepare(h header, body []byte) error {
 var errHoldsRow = errors.New("a row that is published")
 
 // holdsRows reports whether rows are held that are published if the transaction
-// commits: anything but updates that leave the primary key alone. It uses up what is
-// held.
+// commits, or refused: anything but updates that leave the primary key alone, where those
+// are not to be refused. It uses up what is held.
 func (w *walker) holdsRows() (bool, error) {
 	err := w.hold.each(func(tm *tableMap, raw []byte) error {
-		if !isUpdate(replication.EventType(raw[4])) {
+		if !isUpdate(replication.EventType(raw[4])) || w.refusePartial {
 			return errHoldsRow
 		}
 		sh, err := w.shapes.of(tm)
@@ -338,7 +389,7 @@ func (w *walker) rollback(h header) error {
 	if w.group.pass != drop {
 		w.stats.rolledBack.Add(1)
 	}
-	w.group.fault, w.group.updates, w.group.deletes = nil, 0, 0
+	w.group.fault, w.group.updates, w.group.deletes, w.group.unlogged = nil, 0, 0, nil
 	if err := w.hold.reset(w.limits.spool); err != nil {
 		return w.fail(SpoolFailed, err, "dropping the rows of a rolled back transaction")
 	}
@@ -385,6 +436,7 @@ func (w *walker) finish(h header) error {
 	if w.group.pass == drop {
 		return w.dropped(h)
 	}
+	w.tell()
 	mark := w.mark(h)
 	if w.hold.empty() {
 		if err := w.emit(Transaction{Mark: mark, Final: true}); err != nil {

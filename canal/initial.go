@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -41,6 +43,9 @@ type InitialStatus struct {
 	// Rows were handed on, also by earlier streams from the same start. Estimate is
 	// what the server believes to be in all tables.
 	Rows, Estimate uint64
+	// Removals counts the statements that took rows of a table away before they were
+	// published, as TRUNCATE does: how many rows that were the server does not tell.
+	Removals uint64
 	// Finished is set when all are done and Config.InitialOnly asks for no more.
 	Finished bool
 }
@@ -147,6 +152,36 @@ func (s *Initial) put(tx Transaction) error {
 	return nil
 }
 
+// removed tells of rows that went before their turn and can't be published: of tables that
+// are not done, and of those that went as a whole.
+func (s *Initial) removed(tables []*initialTable, st *schema.Statement) {
+	s.mu.Lock()
+	done := s.state.Done
+	s.mu.Unlock()
+	var names []schema.Name
+	for _, t := range tables[done:] {
+		if st.Touches(t.name) {
+			names = append(names, t.name)
+		}
+	}
+	for _, n := range st.Tables {
+		known := slices.ContainsFunc(tables, func(t *initialTable) bool { return strings.EqualFold(t.name.String(), n.String()) })
+		// A name that can't be matched in time may be one.
+		if ours, err := s.cfg.Tables.Match(n.Database, n.Table); !known && (ours || err != nil) {
+			names = append(names, n)
+		}
+	}
+	for _, n := range names {
+		s.mu.Lock()
+		s.state.Removals++
+		rows := s.state.Rows
+		s.mu.Unlock()
+		s.cfg.Metrics.initialRemoved(n.String())
+		s.cfg.Logger.Warn("rows that stood in an outbox table at the start went before all of them were read, by TRUNCATE, DROP, a delete in statement format or the like: "+
+			"the binlog does not hold them, so what was not read can't be published", slog.String("table", n.String()), slog.Uint64("rows_done", rows))
+	}
+}
+
 // began notes that a table's turn has come.
 func (s *Initial) began(t *initialTable) {
 	s.mu.Lock()
@@ -164,7 +199,7 @@ func (s *Initial) progress() InitialStatus {
 func (s *Initial) read(ctx context.Context, w *sweep, sel *selector, sc *scout) {
 	defer close(s.ended)
 	defer s.cfg.Metrics.detachInitial(s)
-	src := &initialSource{selector: sel, stream: s.scout, scout: sc, needed: s.cfg.Needed}
+	src := &initialSource{selector: sel, stream: s.scout, scout: sc, needed: s.cfg.Needed, removed: func(st *schema.Statement) { s.removed(w.tables, st) }}
 	w.source = src
 	err := w.run(ctx)
 	sel.close()
@@ -190,6 +225,8 @@ type initialSource struct {
 	stream *Stream
 	scout  *scout
 	needed func(*schema.Table) []int
+	// removed is told of statements that took rows away which no row event brings.
+	removed func(*schema.Statement)
 }
 
 func (s *initialSource) catchUp(ctx context.Context, f func([]schema.Row) error) error {
@@ -197,7 +234,13 @@ func (s *initialSource) catchUp(ctx context.Context, f func([]schema.Row) error)
 	if err != nil {
 		return err
 	}
-	return s.stream.scouted(ctx, s.scout, file, pos, f)
+	if err := s.stream.scouted(ctx, s.scout, file, pos, f); err != nil {
+		return err
+	}
+	for _, st := range s.scout.take() {
+		s.removed(st)
+	}
+	return nil
 }
 
 // whole refuses an image without a column that is needed: the row is not to be had

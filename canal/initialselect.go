@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,9 +39,10 @@ type selector struct {
 	server *Server // that the connection must lead to; nil for any
 	needed func(*schema.Table) []int
 
-	session *session
-	limit   int
-	shapes  map[schema.Name]*selectShape
+	session      *session
+	logsCascades bool // the server there
+	limit        int
+	shapes       map[schema.Name]*selectShape
 }
 
 // selectShape is how the rows of one table are selected.
@@ -93,7 +95,7 @@ func (s *selector) connect(ctx context.Context) error {
 		return ctxOr(ctx, classify(err, Disconnected, "preparing to select initial rows"))
 	}
 	s.dialer.setReadTimeout(selectSilence)
-	s.session = ss
+	s.session, s.logsCascades = ss, now.logsCascades
 	return nil
 }
 
@@ -195,6 +197,9 @@ func (s *selector) table(ss *session, name schema.Name) (t *initialTable, rows u
 			"Make it InnoDB, or begin without the rows that stand there (source.start=current)", name, text(r, 0, 0))
 	}
 	rows, _ = r.GetUint(0, 1)
+	if err := s.cascades(ss, name); err != nil {
+		return nil, 0, err
+	}
 	columns, err := ss.columns(name)
 	if err != nil {
 		return nil, 0, err
@@ -217,6 +222,28 @@ func (s *selector) table(ss *session, name schema.Name) (t *initialTable, rows u
 	}
 	s.shapes[name] = s.shape(table)
 	return &initialTable{name: name, key: key}, rows, nil
+}
+
+// cascading is a foreign key in SHOW CREATE TABLE by which the engine removes rows.
+var cascading = regexp.MustCompile("\\) REFERENCES .* ON DELETE CASCADE")
+
+// cascades refuses a table from which the engine removes rows, when their parents go,
+// without a word in the binlog: such a row may go before its turn.
+func (s *selector) cascades(ss *session, name schema.Name) error {
+	if s.logsCascades {
+		return nil
+	}
+	r, err := ss.query("the foreign keys of "+name.String(), "SHOW CREATE TABLE "+quotedName(name.Database)+"."+quotedName(name.Table))
+	if err != nil {
+		return err
+	}
+	if !cascading.MatchString(text(r, 0, 1)) {
+		return nil
+	}
+	e := newError(BadConfig, nil, "outbox table %s has a foreign key with ON DELETE CASCADE, by which this server removes rows without logging that: one that goes before it is read would be lost. "+
+		"Drop the key for as long as the rows that stand there are read, or begin without them (source.start=current)", name)
+	e.Table = name.String()
+	return e
 }
 
 func (s *selector) shape(table *schema.Table) *selectShape {

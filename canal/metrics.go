@@ -23,9 +23,10 @@ type Metrics struct {
 	// by table.
 	initial *Initial
 	read    map[string]uint64
-	past    Status // sums of the streams before
-	used    bool   // this node reads, or tries to
-	server  string // that was read last
+	removed map[string]uint64 // statements that took initial rows away
+	past    Status            // sums of the streams before
+	used    bool              // this node reads, or tries to
+	server  string            // that was read last
 
 	changes atomic.Uint64
 	lost    atomic.Uint64
@@ -62,12 +63,14 @@ var (
 	descPhantoms    = desc("phantom_transactions_total", "Published transactions that a failed primary took with it, accepted as lost.")
 	descUnknown     = desc("unknown_origin_total", "Servers whose transactions came and had not been seen before.")
 	descFiltered    = desc("filtered_transactions_total", "Transactions passed over because their origin does not count.")
+	descUnlogged    = desc("unlogged_statements_total", "Statements that changed outbox tables without row events: deletes in statement format, and DDL that puts rows in place, which are not published.")
 	descRunning     = initialDesc("running", "1 while rows that stood in the outbox tables at the start are read, else 0.")
 	descTables      = initialDesc("tables", "Outbox tables whose initial rows are read.")
 	descRemaining   = initialDesc("remaining_tables", "Those of them that are not done.")
 	descEstimate    = initialDesc("estimated_rows", "Rows in these tables, as the server estimates.")
 	descDone        = initialDesc("done_rows", "Initial rows handed on since the start, by whatever node.")
 	descInitial     = initialDesc("rows_total", "Initial rows handed on by this node.", "table")
+	descRemoved     = initialDesc("removals_total", "Statements (TRUNCATE, DROP, deletes in statement format) that took initial rows away before they were published, by table.", "table")
 	descGTID        = desc("gtid_enabled", "1 when the source has GTIDs on, else 0.")
 )
 
@@ -86,8 +89,8 @@ func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descConnected, descLastEvent, descHeard, descEvents, descCommitted, descRolledBack,
 		descReceived, descDisconnects, descFile, descPos, descGTID,
-		descChanges, descPhantoms, descUnknown, descFiltered,
-		descRunning, descTables, descRemaining, descEstimate, descDone, descInitial,
+		descChanges, descPhantoms, descUnknown, descFiltered, descUnlogged,
+		descRunning, descTables, descRemaining, descEstimate, descDone, descInitial, descRemoved,
 	} {
 		c <- d
 	}
@@ -124,6 +127,9 @@ func (m *Metrics) collectInitial(c chan<- prometheus.Metric) {
 	for table, n := range m.read {
 		c <- prometheus.MustNewConstMetric(descInitial, prometheus.CounterValue, float64(n), table)
 	}
+	for table, n := range m.removed {
+		c <- prometheus.MustNewConstMetric(descRemoved, prometheus.CounterValue, float64(n), table)
+	}
 	gauge := func(d *prometheus.Desc, v float64) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}
@@ -151,6 +157,7 @@ func collectCounters(c chan<- prometheus.Metric, s *Status) {
 	count(descReceived, s.ReceivedBytes)
 	count(descUnknown, s.UnknownOrigins)
 	count(descFiltered, s.Filtered)
+	count(descUnlogged, s.Unlogged)
 }
 
 func collectGauges(c chan<- prometheus.Metric, s *Status) {
@@ -196,6 +203,7 @@ func (s *Status) add(o *Status) {
 	s.ReceivedBytes += o.ReceivedBytes
 	s.UnknownOrigins += o.UnknownOrigins
 	s.Filtered += o.Filtered
+	s.Unlogged += o.Unlogged
 }
 
 func (m *Metrics) attach(s *Stream) {
@@ -251,6 +259,19 @@ func (m *Metrics) initialRow(table string) {
 		m.read = map[string]uint64{}
 	}
 	m.read[table]++
+}
+
+// initialRemoved counts a statement that took initial rows of a table away.
+func (m *Metrics) initialRemoved(table string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.removed == nil {
+		m.removed = map[string]uint64{}
+	}
+	m.removed[table]++
 }
 
 // failed counts the end of a stream or of the attempt to open one.

@@ -13,15 +13,21 @@ import (
 // whatever it leaves them out.
 func TestRealUnloggedTables(t *testing.T) {
 	mysql := func(args ...string) func(t *testing.T) *database {
-		return func(t *testing.T) *database { return newDatabase(t, servers.MySQLForTest(t, servers.Options{Args: args})) }
+		return func(t *testing.T) *database {
+			return newDatabase(t, servers.MySQLForTest(t, servers.Options{Args: args}))
+		}
 	}
 	mariaDB := func(args ...string) func(t *testing.T) *database {
-		return func(t *testing.T) *database { return newDatabase(t, servers.MariaDBForTest(t, servers.Options{Args: args})) }
+		return func(t *testing.T) *database {
+			return newDatabase(t, servers.MariaDBForTest(t, servers.Options{Args: args}))
+		}
 	}
 	const db = "ttestrealunloggedtables"
 	replica := []string{"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=1", "SET GLOBAL super_read_only=ON"}
 	slave := []string{"CHANGE MASTER 'a' TO MASTER_HOST='127.0.0.1', MASTER_PORT=1", "SET GLOBAL read_only=ON"}
-	filter := func(f string) []string { return append([]string{replica[0], "CHANGE REPLICATION FILTER " + f}, replica[1]) }
+	filter := func(f string) []string {
+		return append([]string{replica[0], "CHANGE REPLICATION FILTER " + f}, replica[1])
+	}
 	for _, c := range []struct {
 		name   string
 		server func(t *testing.T) *database

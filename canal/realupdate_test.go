@@ -130,6 +130,12 @@ func TestRealPreparedUpdates(t *testing.T) {
 	if got := r.until(5).changes(); got != "insert 5" {
 		t.Errorf("got %s", got)
 	}
+	refusing := db.now()
+	db.exec("XA START 'u3'", "UPDATE outbox SET payload = 'y'", "XA END 'u3'", "XA PREPARE 'u3'", "XA COMMIT 'u3'")
+	db.cfg.RefusePartialUpdates, db.cfg.ServerID = true, db.cfg.ServerID+1
+	if e := db.open(refusing).fails(); e.Kind != canal.PreparedXA {
+		t.Errorf("updates are to be refused, got %v", e)
+	}
 	db.exec("XA START 'u2'", "UPDATE outbox SET id = 7 WHERE id = 1", "XA END 'u2'", "XA PREPARE 'u2'", "XA ROLLBACK 'u2'")
 	if e := r.fails(); e.Kind != canal.PreparedXA {
 		t.Errorf("got %v", e)

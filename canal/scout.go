@@ -23,6 +23,23 @@ type scout struct {
 	mu   sync.Mutex
 	file string
 	pos  uint64
+	gone []*schema.Statement // that took rows away which no row event brings
+}
+
+// removed notes a statement that took rows away.
+func (s *scout) removed(st *schema.Statement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = append(s.gone, st)
+}
+
+// take returns the statements since the last call.
+func (s *scout) take() []*schema.Statement {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := s.gone
+	s.gone = nil
+	return gone
 }
 
 // reached notes the place behind an event. Inside a transaction there is none:

@@ -52,6 +52,8 @@ type Server struct {
 
 	galera     bool // a member of a Galera cluster
 	foldsNames bool // lower_case_table_names
+	// logsCascades: the server itself, not the engine, follows foreign keys (MySQL 9.6).
+	logsCascades bool
 }
 
 // Binlog is one file of SHOW BINARY LOGS.
@@ -341,8 +343,8 @@ func (s *session) inspect() (*Server, error) {
 	// Not SELECT @@x: which of them exist depends on the version.
 	r, err := s.query("its settings", "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_id', 'server_uuid', 'gtid_mode', 'log_bin', "+
 		"'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_row_value_options', "+
-		"'read_only', 'super_read_only', 'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', 'expire_logs_days', " +
-		"'log_slave_updates', 'log_replica_updates', 'wsrep_on', 'lower_case_table_names')")
+		"'read_only', 'super_read_only', 'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', 'expire_logs_days', "+
+		"'log_slave_updates', 'log_replica_updates', 'wsrep_on', 'lower_case_table_names', 'innodb_native_foreign_keys')")
 	if err != nil {
 		return nil, err
 	}
@@ -380,6 +382,8 @@ func (s *session) inspect() (*Server, error) {
 			}
 		case "log_slave_updates", "log_replica_updates":
 			out.LogReplicated = v
+		case "innodb_native_foreign_keys":
+			out.logsCascades = !isOn(v)
 		case "wsrep_on":
 			out.galera = isOn(v)
 		case "lower_case_table_names":

@@ -15,6 +15,7 @@ type stats struct {
 	rolledBack   atomic.Uint64
 	filtered     atomic.Uint64 // transactions of origins that do not count
 	unknown      atomic.Uint64 // origins not seen before
+	unlogged     atomic.Uint64 // statements that changed outbox tables without row events
 	first        atomic.Int64  // when the stream was ready, Unix nanoseconds
 	lastEvent    atomic.Int64  // source's clock, seconds
 	lag          atomic.Int64  // nanoseconds between the last commit there and its arrival here

@@ -418,6 +418,9 @@ type Status struct {
 	// Filtered are transactions of origins that do not count, UnknownOrigins servers
 	// whose transactions came and were not in the position.
 	Filtered, UnknownOrigins uint64
+	// Unlogged are statements that changed outbox tables without row events: deletes in
+	// statement format, and DDL that puts rows in place.
+	Unlogged uint64
 }
 
 // Status returns the stream's present numbers.
@@ -427,7 +430,7 @@ func (s *Stream) Status() Status {
 		Server: *s.server, Address: s.at.String(), Previous: s.previous, Phantoms: s.lost, Since: s.since, Connected: !s.queue.isOver(), Last: last, Waiting: waiting, WaitingBytes: bytes,
 		Inserts: s.stats.inserts.Load(), Updates: s.stats.updates.Load(), Deletes: s.stats.deletes.Load(),
 		Transactions: s.stats.transactions.Load(), RolledBack: s.stats.rolledBack.Load(),
-		Filtered: s.stats.filtered.Load(), UnknownOrigins: s.stats.unknown.Load(),
+		Filtered: s.stats.filtered.Load(), UnknownOrigins: s.stats.unknown.Load(), Unlogged: s.stats.unlogged.Load(),
 		ReceivedBytes: s.dialer.received.Load(), Heard: time.Unix(0, s.dialer.heard.Load()),
 	}
 	st.File, st.Pos = last.File, last.Pos

@@ -396,7 +396,11 @@ func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte
 	default:
 		w.group.updates++
 		if w.refusePartial && kind == replication.PARTIAL_UPDATE_ROWS_EVENT && w.group.fault == nil {
-			w.group.fault = w.partialUpdate(tm)
+			w.group.fault = w.partialUpdate(tm, "updates are not to be passed over")
+		}
+		if w.scout != nil && kind == replication.PARTIAL_UPDATE_ROWS_EVENT && w.group.fault == nil {
+			w.group.fault = w.partialUpdate(tm, "whether that changed its primary key, and with it its turn among the initial rows, can't be told. "+
+				"Set binlog_row_value_options='' there and begin again, or begin without the rows that stand in the tables (source.start=current)")
 		}
 		if !w.shapes.keys || !isUpdate(kind) {
 			return nil
@@ -415,8 +419,8 @@ func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte
 }
 
 // partialUpdate is decided at the commit, as all that is wrong with a transaction.
-func (w *walker) partialUpdate(tm *tableMap) error {
-	e := newError(PartialUpdate, nil, "a row of outbox table %s was updated, and logged in part only (binlog_row_value_options=PARTIAL_JSON); updates are not to be passed over", tm.table.name)
+func (w *walker) partialUpdate(tm *tableMap, why string) error {
+	e := newError(PartialUpdate, nil, "a row of outbox table %s was updated, and logged in part only (binlog_row_value_options=PARTIAL_JSON); %s", tm.table.name, why)
 	e.Table = tm.table.name.String()
 	return w.fail(PartialUpdate, e, "")
 }

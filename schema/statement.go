@@ -58,6 +58,14 @@ type Statement struct {
 	// WritesRows is true for DML, LoadData and CREATE TABLE ... SELECT: rows of
 	// Tables were written which the statement alone does not tell.
 	WritesRows bool
+	// Deletes is true for DML that only removes rows, Updates for DML that only changes
+	// rows: neither inserts into any of Tables.
+	Deletes, Updates bool
+	// Removes is true for DDL that takes rows out of Tables or Databases, or may, which
+	// no row event tells: TRUNCATE, DROP, a partition or a tablespace that goes, a table
+	// that is renamed. Brings is true for DDL that may put rows into them: a partition
+	// that is exchanged, a tablespace that is imported, a table that takes the name.
+	Removes, Brings bool
 	// Reshapes is true for DDL after which other columns may stand where the old
 	// ones stood, of the same number and types: columns that are renamed, moved or
 	// replaced, and tables that take another one's place.
@@ -129,6 +137,8 @@ func (s *Statement) add(o *Statement) {
 	s.Everything = s.Everything || o.Everything
 	s.WritesRows = s.WritesRows || o.WritesRows
 	s.Reshapes = s.Reshapes || o.Reshapes
+	s.Deletes, s.Updates = s.Deletes && o.Deletes, s.Updates && o.Updates
+	s.Removes, s.Brings = s.Removes || o.Removes, s.Brings || o.Brings
 	s.OpensTransaction = s.OpensTransaction || o.OpensTransaction
 }
 

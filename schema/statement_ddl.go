@@ -10,6 +10,7 @@ func (s *scanner) ddl(verb token) {
 	case verb.is("RENAME"):
 		s.rename()
 	case verb.is("TRUNCATE"):
+		s.out.Removes = true
 		s.skip("TABLE")
 		s.table()
 	case verb.isAny("OPTIMIZE", "REPAIR", "ANALYZE"):
@@ -49,11 +50,11 @@ func (s *scanner) object(verb token) {
 		case what.is("DEFINER"):
 			s.definer()
 		case what.isAny("TABLE", "TABLES"):
-			s.out.Reshapes = replaces
+			s.out.Reshapes, s.out.Removes = replaces, replaces
 			s.tableDDL(verb)
 			return
 		case what.isAny("DATABASE", "SCHEMA"):
-			s.out.Reshapes = replaces
+			s.out.Reshapes, s.out.Removes = replaces, replaces
 			s.database()
 			return
 		case what.is("INDEX"):
@@ -139,6 +140,13 @@ func (s *scanner) alterTable() {
 			added = true
 		case word.is("DROP"):
 			dropped = true
+			s.out.Removes = s.out.Removes || s.cur.is("PARTITION")
+		case word.isAny("TRUNCATE", "DISCARD"):
+			s.out.Removes = true
+		case word.is("IMPORT"):
+			s.out.Brings = true
+		case word.isAny("EXCHANGE", "CONVERT") && !s.cur.is("TO"):
+			s.out.Removes, s.out.Brings = true, true
 		case word.is("RENAME"):
 			if s.cur.isAny("INDEX", "KEY", "CONSTRAINT") {
 				continue
@@ -147,6 +155,7 @@ func (s *scanner) alterTable() {
 			if s.cur.is("COLUMN") {
 				continue
 			}
+			s.out.Removes, s.out.Brings = true, true
 			s.skip("TO", "AS", "IF", "EXISTS")
 			if s.cur.isPunct('=') {
 				s.advance()
@@ -167,7 +176,7 @@ func (s *scanner) rename() {
 		return // RENAME USER
 	}
 	s.skip("IF", "EXISTS")
-	s.out.Reshapes = true
+	s.out.Reshapes, s.out.Removes, s.out.Brings = true, true, true
 	for {
 		s.table()
 		if s.accept("WAIT") {

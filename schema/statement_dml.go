@@ -7,9 +7,11 @@ func (s *scanner) dml(verb token) {
 		s.skip("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE", "INTO")
 		s.table()
 	case verb.is("UPDATE"):
+		s.out.Updates = true
 		s.skip("LOW_PRIORITY", "IGNORE")
 		s.until("SET")
 	case verb.is("DELETE"):
+		s.out.Deletes = true
 		s.skip("LOW_PRIORITY", "QUICK", "IGNORE", "HISTORY")
 		s.until("WHERE", "ORDER", "LIMIT", "RETURNING")
 	case verb.is("LOAD"):

@@ -321,3 +321,46 @@ func TestB037ReshapingDDL(t *testing.T) {
 		}
 	}
 }
+
+// Which statements move rows that no row event tells, and which only remove or change.
+func TestScanMovesRows(t *testing.T) {
+	for sql, want := range map[string]string{
+		"DELETE FROM outbox":                                                     "deletes",
+		"DELETE a FROM outbox a JOIN t ON t.id=a.id":                             "deletes",
+		"WITH c AS (SELECT 1) DELETE FROM outbox":                                "deletes",
+		"UPDATE outbox SET a=1":                                                  "updates",
+		"INSERT INTO outbox SELECT * FROM t":                                     "",
+		"TRUNCATE TABLE outbox":                                                  "removes",
+		"DROP TABLE outbox":                                                      "removes",
+		"DROP TEMPORARY TABLE outbox":                                            "",
+		"DROP DATABASE shop":                                                     "removes",
+		"CREATE TABLE outbox (a INT)":                                            "",
+		"CREATE OR REPLACE TABLE outbox (a INT)":                                 "removes",
+		"RENAME TABLE t TO outbox":                                               "removes brings",
+		"ALTER TABLE t RENAME outbox":                                            "removes brings",
+		"ALTER TABLE outbox RENAME COLUMN a TO b":                                "",
+		"ALTER TABLE outbox RENAME INDEX a TO b":                                 "",
+		"ALTER TABLE outbox DROP PARTITION p":                                    "removes",
+		"ALTER TABLE outbox DROP COLUMN p":                                       "",
+		"ALTER TABLE outbox TRUNCATE PARTITION p":                                "removes",
+		"ALTER TABLE outbox DISCARD TABLESPACE":                                  "removes",
+		"ALTER TABLE outbox IMPORT TABLESPACE":                                   "brings",
+		"ALTER TABLE t EXCHANGE PARTITION p WITH TABLE outbox":                   "removes brings",
+		"ALTER TABLE outbox CONVERT TABLE t TO PARTITION p VALUES LESS THAN (3)": "removes brings",
+		"ALTER TABLE outbox CONVERT TO CHARACTER SET utf8mb4":                    "",
+	} {
+		s := Scan([]byte(sql), "shop")
+		var got []string
+		for _, f := range []struct {
+			set  bool
+			name string
+		}{{s.Deletes, "deletes"}, {s.Updates, "updates"}, {s.Removes, "removes"}, {s.Brings, "brings"}} {
+			if f.set {
+				got = append(got, f.name)
+			}
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: got %q, want %q", sql, text, want)
+		}
+	}
+}
