@@ -162,9 +162,12 @@ type Source struct {
 	// Table is the short form of a list of one; use Source.Tables.
 	Table string `yaml:"table"`
 	// TableList and TablePatterns are the long forms; use Source.Tables.
-	TableList          []string      `yaml:"tables"`
-	TablePatterns      []string      `yaml:"table_patterns"`
-	Start              Start         `yaml:"start"`
+	TableList     []string `yaml:"tables"`
+	TablePatterns []string `yaml:"table_patterns"`
+	Start         Start    `yaml:"start"`
+	// DebeziumOffsets is the file in which a Connect worker keeps offsets; empty for
+	// none.
+	DebeziumOffsets    string        `yaml:"debezium_offsets"`
 	GTIDInclude        []string      `yaml:"gtid_include"`
 	GTIDExclude        []string      `yaml:"gtid_exclude"`
 	OnUndecodableEvent OnUndecodable `yaml:"on_undecodable_event"`

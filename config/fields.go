@@ -186,6 +186,8 @@ func connectorFields() []field {
 			doc: "Where a connector without a stored position begins: with the rows that stand in the tables, then with what was committed since (snapshot; initial in Debezium), with these rows and nothing else (snapshot_only; initial_only), at the end of the binlog (current; no_data), at the oldest binlog there is (earliest), or not at all (never). " +
 				"when_needed is snapshot, and publishes the rows that stand in the tables once more, instead of stopping, when the source has purged a binlog that was not read yet: what was published before and still stands there comes again, what was deleted meanwhile never comes. " +
 				"Rows are read without locks, in the order of the primary key, which each table must have."},
+		{path: "connectors[].source.debezium_offsets", replaces: "offset.storage.file.filename", example: "/var/lib/kafka-connect/offsets.dat",
+			doc: "File in which a Connect worker keeps the offsets of its connectors. While it holds one of this connector, a start without a stored position fails with what to do, since the position is not taken over by itself. Empty, or --ignore-debezium-offset: it is not looked at."},
 		{path: "connectors[].source.gtid_include", replaces: "gtid.source.includes", example: "[]",
 			doc: "Origins (server UUIDs or regular expressions of them, in Java's syntax, without regard to case) whose transactions count. Rows of others are passed over, and whether the server lacks or has purged their transactions does not matter. MySQL only. Default: all."},
 		{path: "connectors[].source.gtid_exclude", replaces: "gtid.source.excludes", example: "[]",

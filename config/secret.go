@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/magiconair/properties"
@@ -202,6 +203,21 @@ func findReference(text string) (ref reference, start, end int) {
 			return reference{provider, rest}, start, end
 		}
 		at = start + 2
+	}
+}
+
+// UnknownProvider returns the provider of the first reference in text that no Resolver
+// can read; "" when there is none.
+func UnknownProvider(text string) string {
+	for {
+		ref, start, end := findReference(text)
+		if start < 0 {
+			return ""
+		}
+		if !slices.Contains([]string{"env", "file", "dir", "directory"}, ref.provider) {
+			return ref.provider
+		}
+		text = text[end:]
 	}
 }
 

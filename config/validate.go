@@ -289,6 +289,8 @@ func (b *builder) source(path string, s *Source) {
 	b.positive(join(path, "connect_timeout"), s.ConnectTimeout)
 	b.positive(join(path, "heartbeat"), s.Heartbeat)
 	b.tables(path, s)
+	b.require(s.DebeziumOffsets == "" || !b.origins[join(path, "debezium_offsets")].remote, join(path, "debezium_offsets"),
+		"names a file of the node, and can't come over the REST API; take it out")
 	_, err := s.Origins()
 	b.hookError(strings.TrimSuffix(path, ".source"), err)
 	b.require(len(s.GTIDInclude) == 0 || len(s.GTIDExclude) == 0, join(path, "gtid_exclude"), "can't go together with gtid_include")

@@ -76,6 +76,7 @@ func (c *connector) convert() {
 	c.sourceTLS()
 	c.producer()
 	c.topicCreation()
+	c.offsets()
 	if _, ok := c.get("snapshot.mode"); !ok && !c.own["source.start"] {
 		c.set(c.absent("snapshot.mode"), "source.start", string(config.StartSnapshot)) // Debezium's default
 	}
@@ -85,6 +86,7 @@ func (c *connector) convert() {
 			c.simple(l)
 		}
 	}
+	c.unknownProviders()
 	c.settings = append(c.settings, c.ownSettings...)
 	c.sortLines(c.pairs.order)
 }

@@ -33,6 +33,7 @@ func newWorker(file string, values *pairs) *worker {
 	w := &worker{conversion: conversion{handled: map[string]bool{}}, file: file, pairs: *values, aliases: map[string]string{}}
 	w.configProviders()
 	w.listeners()
+	w.extensions()
 	for _, key := range w.pairs.order {
 		l, _ := w.get(key)
 		if !w.handled[key] {
@@ -128,10 +129,27 @@ func (w *worker) listeners() {
 	}
 }
 
+// extensions are how a worker asks for passwords. Without them the interface would be
+// open to whoever reaches it.
+func (w *worker) extensions() {
+	l, ok := w.get("rest.extension.classes")
+	switch {
+	case !ok:
+	case len(splitList(l.value)) == 0:
+		w.same(l, "nothing is asked for")
+	case w.pairs.values[ownPrefix+"admin.web_config"] != "":
+		w.harmless(l, ownPrefix+"admin.web_config says who may ask")
+	default:
+		w.refuse(l, "is a Java class that asks for passwords (BasicAuthSecurityRestExtension) or the like, without which the REST interface would be open: "+
+			"name a file with users in "+ownPrefix+"admin.web_config beside it, or take it out")
+	}
+}
+
 // workerKeys are the worker's keys without meaning here.
 var workerKeys = map[string][]string{
 	"there are no plugins": {"plugin.path", "plugin.discovery"},
-	"positions, decisions and configurations are kept in node.data_dir": {"offset.storage.", "config.storage.", "status.storage.", "offset.flush.interval.ms", "offset.flush.timeout.ms"},
+	"positions of Debezium are not taken over by themselves; README, \"Coming from Debezium\", says how": {"offset.storage."},
+	"positions, decisions and configurations are kept in node.data_dir":                                  {"config.storage.", "status.storage.", "offset.flush.interval.ms", "offset.flush.timeout.ms"},
 	"the nodes of a cluster are named by cluster.peers": {"group.id", "group.instance.id", "session.timeout.ms", "heartbeat.interval.ms", "rebalance.timeout.ms", "worker.",
 		"connect.protocol", "scheduled.rebalance.max.delay.ms", "inter.worker.", "max.poll.interval.ms"},
 	"every setting may be overridden":           {"connector.client.config.override.policy"},
@@ -155,6 +173,9 @@ func (w *worker) key(l located) {
 		return // told with each connector
 	case l.key == "topic.creation.enable":
 		w.same(l, "topics are created when the connector says how")
+		return
+	case l.key == "offset.storage.file.filename" && l.value != "":
+		w.line(l, Taken, "source.debezium_offsets", "a position there is not taken over by itself: a connector that has one does not begin without being told (README, \"Coming from Debezium\")")
 		return
 	case l.key == "exactly.once.source.support":
 		w.exactlyOnce(l)

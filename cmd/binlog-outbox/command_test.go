@@ -174,7 +174,7 @@ func TestConfigConvert(t *testing.T) {
 	}
 	for _, want := range []string{
 		connector + ": database.hostname: taken: source.host\n",
-		worker + ": offset.storage.file.filename: ignored: ",
+		worker + ": offset.storage.file.filename: taken: source.debezium_offsets",
 		connector + ": database.password: the value itself is not printed; put it into /etc/binlog-outbox/secrets.properties as orders.source.password=...\n",
 	} {
 		if !strings.Contains(stderr, want) {

@@ -17,7 +17,9 @@ type compiler struct {
 	worker   *debezium.File
 	release  string
 	tolerate bool
-	environ  []string
+	// ignoreOffsets begins without positions that Debezium has left.
+	ignoreOffsets bool
+	environ       []string
 	// resolver reads what this node's own files and variables refer to, remote what
 	// the connectors do, within what the node permits.
 	resolver, remote *config.Resolver
@@ -82,6 +84,9 @@ func (c *compiler) build(conversion *debezium.Conversion, blind bool) (*config.C
 	cfg, err := b.Build(config.Append(own...), config.Environ(c.everyConnector()))
 	if err != nil {
 		return nil, err
+	}
+	if c.ignoreOffsets {
+		cfg.Connectors[0].Source.DebeziumOffsets = ""
 	}
 	return &cfg.Connectors[0], nil
 }

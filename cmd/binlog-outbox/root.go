@@ -42,7 +42,10 @@ type program struct {
 	dataDir    string
 	set        []string
 	output     string
-	timeout    time.Duration
+	// ignoreOffset is the flag of run; lines say what became of the keys of its files.
+	ignoreOffset bool
+	lines        []debezium.Line
+	timeout      time.Duration
 }
 
 // run executes the command line and returns the exit code. Data goes to stdout,
@@ -131,7 +134,7 @@ func newRoot(p *program) *cobra.Command {
 }
 
 func newRun(p *program) *cobra.Command {
-	return &cobra.Command{
+	run := &cobra.Command{
 		Use:   "run [CONNECTOR.json ...]",
 		Short: "Run this node until it is told to stop",
 		Long: "Run this node. Connectors come from the configuration file, and from the files that\n" +
@@ -145,9 +148,24 @@ func newRun(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runDaemon(c.Context(), cfg, comp, p.stderr)
+			if p.ignoreOffset {
+				ignoreOffsets(cfg, comp)
+			}
+			log := newLogger(cfg.Log, p.stderr)
+			tellOfKeys(log, p.lines, p.ignoreOffset)
+			return runDaemon(c.Context(), cfg, comp, log)
 		},
 	}
+	run.Flags().BoolVar(&p.ignoreOffset, ignoreOffset, false, "begin without the positions that Debezium has in the worker's offset.storage.file.filename")
+	return run
+}
+
+// ignoreOffsets does not look at what Debezium has left.
+func ignoreOffsets(cfg *config.Config, comp *compiler) {
+	for i := range cfg.Connectors {
+		cfg.Connectors[i].Source.DebeziumOffsets = ""
+	}
+	comp.ignoreOffsets = true
 }
 
 // load builds the configuration from all that the command line and the
@@ -193,6 +211,7 @@ func (p *program) build(b *config.Builder, connectors []string) (*config.Config,
 		if err != nil {
 			return nil, err
 		}
+		p.lines = c.Lines
 		layers = append(layers, c.Layer())
 	}
 	flags, err := p.flagSettings()

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
-	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -10,15 +13,33 @@ import (
 )
 
 // runDaemon works until ctx ends.
-func runDaemon(ctx context.Context, cfg *config.Config, comp *compiler, stderr io.Writer) error {
-	log := newLogger(cfg.Log, stderr)
+func runDaemon(ctx context.Context, cfg *config.Config, comp *compiler, log *slog.Logger) error {
 	d, err := newDaemon(cfg, comp, log, prometheus.NewRegistry())
 	if err != nil {
 		return err
 	}
+	defer hearHangups(log)()
 	d.fleet.limitMemory(newMemoryLimit())
 	log.Info("starting", "node", cfg.Node.ID, "version", version().Version, "connectors", len(cfg.Connectors))
 	err = d.run(ctx)
 	log.Info("stopped", "error", err)
 	return err
+}
+
+// hearHangups keeps SIGHUP, which a closed terminal, logrotate and "systemctl reload"
+// send, from ending the process, until the returned function is called.
+func hearHangups(log *slog.Logger) (stop func()) {
+	hangups, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range hangups {
+			log.Warn("SIGHUP has no effect: the configuration is read at the start, certificates, passwords and users anew when they are needed; restart to use a changed configuration")
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(hangups)
+		<-done
+	}
 }

@@ -337,6 +337,9 @@ func (s *sources) Start(ctx context.Context) (position.Position, error) {
 	if err != nil {
 		return position.Position{}, err
 	}
+	if err := s.debeziumWasHere(); err != nil {
+		return position.Position{}, err
+	}
 	var at position.Position
 	switch start := s.cfg.Source.Start; {
 	case start.WithRows():
