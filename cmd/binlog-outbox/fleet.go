@@ -163,9 +163,9 @@ func (f *fleet) follow(ctx context.Context) {
 
 // reconcile makes the fleet what the file and the store say at this moment.
 func (f *fleet) reconcile() {
-	stored := f.node.Configs()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	stored := f.node.Configs() // under the lock: an older answer must not win
 	different := false
 	for name, have := range f.runners {
 		keys, kept := stored[name]

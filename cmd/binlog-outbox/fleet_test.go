@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -381,5 +382,45 @@ func TestDeletedConnectorIsStopped(t *testing.T) {
 	}
 	if got := (&positions{node: n.node, notices: n.notices, name: "declared", declared: true}).RunState(); got != connector.Running {
 		t.Errorf("a connector of the file is %s", got)
+	}
+}
+
+// A configuration that was replaced is not taken up again, not even for a moment:
+// requests bring the fleet up to date beside the one that follows the store.
+func TestOlderConfigurationsDoNotComeBack(t *testing.T) {
+	n := startNode(t, "n1", t.TempDir(), "")
+	eventually(t, "a leader", n.node.IsLeader)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for range 8 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				n.fleet.reconcile()
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	wg.Go(func() {
+		newest := 0
+		for ctx.Err() == nil {
+			_, changed := n.fleet.list()
+			if r := n.fleet.named("a"); r != nil {
+				port := r.config.Source.Port
+				if port < newest {
+					t.Errorf("configuration %d is taken up after %d", port, newest)
+					return
+				}
+				newest = port
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	})
+	for port := range 100 {
+		n.put(t, "a", keys("a", "database.port", fmt.Sprint(port+1)))
 	}
 }
