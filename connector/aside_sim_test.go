@@ -400,3 +400,27 @@ func TestSkippedRowsCountWithTheirMark(t *testing.T) {
 		}
 	}
 }
+
+// What the encoder can't do for now says nothing about the row: it is tried again, and
+// neither set aside nor a failure.
+func TestRowsWaitForTheEncoder(t *testing.T) {
+	for _, policy := range []Action{Stop, Skip, DeadLetter} {
+		synctest.Test(t, func(t *testing.T) {
+			w := quietWorld()
+			w.encoderAway = true
+			w.bad.policy = Errors{Row: policy, Record: policy, DeadLetterTopic: deadTopic}
+			c := w.start(t)
+			settle()
+			if s := c.Status(); s.State != StateRunning || s.SetAside != 0 || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.Retrying.IsZero() {
+				t.Errorf("%s: %s, %d set aside, %+v", policy, s.State, s.SetAside, s.LastError)
+			}
+			w.mu.Lock()
+			w.encoderAway = false
+			w.mu.Unlock()
+			settle()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.check(t, 0)
+		})
+	}
+}

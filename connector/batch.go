@@ -161,7 +161,11 @@ func (b *batch) encode(p *pipe, tx *canal.Transaction, i int) error {
 	rec, ok, err := p.enc.Encode(b.memory, &tx.Rows[i])
 	switch {
 	case err != nil:
-		rec, err = kafka.Record{}, &RowError{Mark: tx.Mark, Row: n, Err: err}
+		refused := &RowError{Mark: tx.Mark, Row: n, Err: err}
+		if refused.Retryable() {
+			return refused // nothing is wrong with the row, so that it is not set aside
+		}
+		rec, err = kafka.Record{}, refused
 	case !ok:
 		return nil
 	}

@@ -72,8 +72,12 @@ func (e *RowError) Error() string {
 
 func (e *RowError) Unwrap() error { return e.Err }
 
-// Retryable is false: the same row gives the same error.
-func (e *RowError) Retryable() bool { return false }
+// Retryable is false, since the same row gives the same error, unless the encoder's
+// error says otherwise: what it needs of another server may be away.
+func (e *RowError) Retryable() bool {
+	var says interface{ Retryable() bool }
+	return errors.As(e.Err, &says) && says.Retryable()
+}
 
 // RecordError is returned when Kafka refuses a record, or its topic. Index is the
 // number of its transaction in the batch.

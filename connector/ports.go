@@ -71,7 +71,8 @@ type Encoder interface {
 	// NewMemory returns memory for the records of one batch.
 	NewMemory() Memory
 	// Encode returns the record of row, which lives in mem until its Reset; ok is
-	// false when the row is dropped by a rule that the encoder counts.
+	// false when the row is dropped by a rule that the encoder counts. An error whose
+	// Retryable() is true says nothing about the row: it is tried again.
 	Encode(mem Memory, row *schema.Row) (rec kafka.Record, ok bool, err error)
 	// Salvage returns what can be read of a row that Encode refuses: its key and its
 	// payload as they stand in the row, nil where they can't be read. They are valid

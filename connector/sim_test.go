@@ -53,6 +53,8 @@ type world struct {
 	unclosed int   // sources that are open
 	sinks    int   // sinks that were made
 	away     error // what opening the source answers while it is set
+	// encoderAway is set while rows can't be encoded, whatever they are.
+	encoderAway bool
 
 	// What is durable.
 	log      []uint64
@@ -372,12 +374,21 @@ func (m *simMemory) Reset() {
 	m.held = nil
 }
 
+// registryAway is an encoder's error that passes.
+type registryAway struct{}
+
+func (registryAway) Error() string   { return "the registry is away" }
+func (registryAway) Retryable() bool { return true }
+
 func (w *world) NewMemory() Memory { return &simMemory{} }
 
 func (w *world) Encode(mem Memory, row *schema.Row) (kafka.Record, bool, error) {
 	w.mu.Lock()
-	refuse := w.refuse
+	refuse, away := w.refuse, w.encoderAway
 	w.mu.Unlock()
+	if away {
+		return kafka.Record{}, false, registryAway{}
+	}
 	if row.After[0] == refuse || w.bad.row[row.After[0].(uint64)] {
 		return kafka.Record{}, false, errors.New("no such topic")
 	}
