@@ -17,8 +17,8 @@ func formatFields() []field {
 
 func converterFields(part, def, key, what string) []field {
 	path := "connectors[].format." + part
-	types := words(ConverterString, ConverterJSON, ConverterBytes, ConverterBinary)
-	types = append(types, words(ConverterShort, ConverterInteger, ConverterLong, ConverterFloat, ConverterDouble, ConverterBoolean)...)
+	numbers := words(ConverterShort, ConverterInteger, ConverterLong, ConverterFloat, ConverterDouble, ConverterBoolean)
+	types := append(words(ConverterString, ConverterJSON, ConverterBytes, ConverterBinary), numbers...)
 	hint := "string is StringConverter, json JsonConverter, bytes ByteArrayConverter, binary Debezium's BinaryDataConverter; short, integer, long, float, double and boolean are Connect's converters of that name, which take nothing else"
 	if part == "header" {
 		types = append(types, string(ConverterSimple))
@@ -34,7 +34,7 @@ func converterFields(part, def, key, what string) []field {
 			doc: "json: DECIMAL as base64 of its unscaled value, or as a number."},
 		{path: path + ".replace_null_with_default", def: "true", replaces: key + ".replace.null.with.default",
 			doc: "json: write the column's default in place of null."},
-		{path: path + ".delegate", replaces: key + ".delegate.converter.type", words: append([]string{""}, words(ConverterString, ConverterJSON, ConverterBytes)...),
+		{path: path + ".delegate", replaces: key + ".delegate.converter.type", words: append(append([]string{""}, words(ConverterString, ConverterJSON, ConverterBytes)...), numbers...),
 			doc: "binary: the converter of everything that is not bytes. Without one such values stop the connector."},
 		{path: path + ".delegate_schemas", replaces: key + ".delegate.converter.type.schemas.enable",
 			doc: "schemas of the delegate."},

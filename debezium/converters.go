@@ -162,7 +162,7 @@ func (o *converterOptions) delegate(class located, path string) {
 	}
 	t, ok := converterType(l.value)
 	if !ok || t == config.ConverterSimple || t == config.ConverterBinary {
-		o.c.refuse(l, l.value+" is not possible; StringConverter, JsonConverter and ByteArrayConverter are")
+		o.c.refuse(l, l.value+" is not possible; StringConverter, JsonConverter, ByteArrayConverter and Connect's converters of numbers and booleans are")
 		return
 	}
 	o.c.take(l, path+".delegate", string(t), "")
