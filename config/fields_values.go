@@ -15,7 +15,7 @@ func valueFields() []field {
 		{path: "connectors[].values.adjust_years", def: "true", replaces: "enable.time.adjuster",
 			doc: "Take the years 0 to 69 for 2000 to 2069, and 70 to 99 for 1970 to 1999."},
 		{path: "connectors[].values.invalid_text", def: string(InvalidTextStop), words: words(InvalidTextStop, InvalidTextReplace, InvalidTextQuestionMark),
-			doc: "Text whose bytes are not valid in its column's character set, or stand for no character there: stop the connector, put U+FFFD in their place, as Debezium does, or a question mark, as the server shows them. What is replaced is lost; binlog_outbox_invalid_texts_total counts the texts."},
+			doc: "Text whose bytes are not valid in its column's character set, or stand for no character there: stop the connector, put U+FFFD in their place, as Debezium does (but a question mark in initial rows, which the server converts for it), or a question mark, as the server shows them. What is replaced is lost; binlog_outbox_invalid_texts_total counts the texts."},
 		{path: "connectors[].values.schema_names", def: "none", replaces: "schema.name.adjustment.mode", words: []string{"none", "avro", "avro_unicode"},
 			doc: "How the names of schemas are made fit for Avro, where a converter writes schemas."},
 

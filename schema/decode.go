@@ -159,7 +159,7 @@ func bytesOfRaw(raw any) ([]byte, bool) {
 }
 
 func (c *Column) decodeText(raw any, s string) (any, error) {
-	text, err := c.InvalidText.decode(c.Charset, s)
+	text, err := c.InvalidText.decode(c.Charset, s, false)
 	if err != nil {
 		return nil, err
 	}

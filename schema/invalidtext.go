@@ -13,9 +13,9 @@ import (
 // bytes that stand for no character there. It is safe for concurrent use; nil refuses
 // such text with a *BadTextError.
 type InvalidText struct {
-	// AsJava takes such bytes as Java's decoders do, and so Debezium: for the character
-	// that Java has there, else for U+FFFD. Otherwise each is a question mark, as the
-	// server shows it.
+	// AsJava takes such bytes of a streamed row as Java's decoders do, and so Debezium:
+	// for the character that Java has there, else for U+FFFD. Otherwise, and always in
+	// rows that are selected, each is a question mark, as the server shows it.
 	AsJava bool
 
 	replaced atomic.Uint64
@@ -32,7 +32,7 @@ func (t *Table) SetInvalidText(p *InvalidText) {
 }
 
 // decode is DecodeText under the policy.
-func (p *InvalidText) decode(charset, s string) (string, error) {
+func (p *InvalidText) decode(charset, s string, selected bool) (string, error) {
 	text, err := DecodeText(charset, s)
 	if _, bad := err.(*BadTextError); p == nil || !bad { //nolint:errorlint // DecodeText wraps nothing
 		return text, err
@@ -45,8 +45,8 @@ func (p *InvalidText) decode(charset, s string) (string, error) {
 		r, n := step(s)
 		switch {
 		case r >= 0:
-		case !p.AsJava:
-			r, n = '?', badLength(charset, s)
+		case selected || !p.AsJava:
+			r, n = '?', shownLength(charset, s)
 		default:
 			if r, n = javaCharacter(charset, s); r < 0 {
 				r, n = utf8.RuneError, badLength(charset, s)
@@ -125,6 +125,30 @@ func javaCharacter(charset, s string) (rune, int) {
 		return r, 1
 	}
 	return -1, 0
+}
+
+// shownLength is how many bytes one question mark of the server stands for: a code that
+// has the form of a character in the set, or one byte.
+func shownLength(charset, s string) int {
+	long := func(i int) bool { return i < len(s) && s[i] >= utf8.RuneSelf }
+	switch charset {
+	case "ucs2", "utf16", "utf16le":
+		return 2
+	case "utf32":
+		return 4
+	case "ujis", "eucjpms":
+		if s[0] == 0x8f && long(1) && long(2) {
+			return 3
+		}
+	case "gb18030":
+		if len(s) >= 4 && long(0) && s[1] >= '0' && s[1] <= '9' {
+			return 4
+		}
+	}
+	if codeTables[charset] != nil && long(0) && len(s) > 1 && s[1] >= 0x40 && s[1] != 0x7f {
+		return 2
+	}
+	return 1
 }
 
 // badLength is how many bytes one replacement stands for, as Java's decoders have it; s

@@ -71,7 +71,7 @@ func (c *Column) decodeSelectedText(b []byte) (any, error) {
 	case Bit:
 		return selectedBits(b)
 	case Enum, Set, Char, VarChar, TinyText, Text, MediumText, LongText:
-		return c.InvalidText.decode(c.Charset, string(b))
+		return c.InvalidText.decode(c.Charset, string(b), true)
 	case Binary:
 		return padBinary(append([]byte{}, b...), c.Length)
 	case VarBinary, TinyBlob, Blob, MediumBlob, LongBlob, Geometry, Vector:
