@@ -106,7 +106,7 @@ func generatedCases() []Case {
 	out = append(out, charsets...)
 	out = append(out, generated("generated-options", 120, optionsCase)...)
 	out = append(out, numberCases()...)
-	return out
+	return append(out, moreGenerated(out)...)
 }
 
 // typesCase is a table of random types, with defaults, under random handling modes.
