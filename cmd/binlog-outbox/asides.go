@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -19,6 +22,21 @@ type asideData struct {
 	Action  connector.Action `json:"action"`
 	Cause   string           `json:"cause,omitempty"`
 	Message string           `json:"message,omitempty"`
+	// Counts is what countsOf says of the configuration that numbers the row; empty
+	// when the node that stored the decision could not tell.
+	Counts string `json:"counts,omitempty"`
+}
+
+// countsOf tells apart the configurations with which the rows of a transaction have
+// other numbers, or those that stood in the tables at the start: those of other
+// tables, or with and without updates.
+func countsOf(c *config.Connector) string {
+	if c == nil {
+		return ""
+	}
+	s := &c.Source
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t", s.Table, s.TableList, s.TablePatterns, c.Outbox.Skips("u")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // asideVersion is the version of the form of asideData.
@@ -27,28 +45,34 @@ const asideVersion = 1
 // maxAsideMessage bounds what is kept of an error, in bytes.
 const maxAsideMessage = 1000
 
-// SetAsides returns the decisions about single rows of one connector.
+// SetAsides returns the decisions about single rows of one connector. One that was
+// made with a configuration that numbers rows in another way is about another row by
+// now, and has no effect.
 func (p *positions) SetAsides() ([]connector.SetAside, error) {
 	state, _ := p.node.Connector(p.name)
-	return setAsides(state)
+	return setAsides(state, p.counts)
 }
 
-func setAsides(state ha.State) ([]connector.SetAside, error) {
+// setAsides returns the decisions that were made with counts; all if that is empty.
+func setAsides(state ha.State, counts string) ([]connector.SetAside, error) {
 	var out []connector.SetAside
 	for _, d := range state.Decisions {
 		if d.Kind != ha.KindSetAside {
 			continue
 		}
-		one, err := readSetAside(d)
+		one, of, err := readSetAside(d)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, one)
+		if of == counts || of == "" || counts == "" {
+			out = append(out, one)
+		}
 	}
 	return out, nil
 }
 
-func readSetAside(d ha.Decision) (connector.SetAside, error) {
+// readSetAside returns a decision, and its asideData.Counts.
+func readSetAside(d ha.Decision) (_ connector.SetAside, counts string, _ error) {
 	out := connector.SetAside{Reason: d.Reason, By: d.By, At: d.At}
 	var data asideData
 	err := json.Unmarshal(d.Data, &data)
@@ -62,19 +86,19 @@ func readSetAside(d ha.Decision) (connector.SetAside, error) {
 		err = fmt.Errorf("unknown action %q", data.Action)
 	}
 	if err != nil {
-		return out, fmt.Errorf("reading the decision about row %s: %w", d.Key, err)
+		return out, "", fmt.Errorf("reading the decision about row %s: %w", d.Key, err)
 	}
 	out.Action, out.Cause, out.Message = data.Action, data.Cause, data.Message
-	return out, nil
+	return out, data.Counts, nil
 }
 
 // SetAside stores a decision about one row.
 func (p *positions) SetAside(ctx context.Context, d connector.SetAside) error {
-	return setAside(ctx, p.node, p.name, d)
+	return setAside(ctx, p.node, p.name, p.counts, d)
 }
 
-func setAside(ctx context.Context, node *ha.Node, name string, d connector.SetAside) error {
-	data, err := json.Marshal(asideData{d.Action, d.Cause, strings.ToValidUTF8(d.Message[:min(len(d.Message), maxAsideMessage)], "")})
+func setAside(ctx context.Context, node *ha.Node, name, counts string, d connector.SetAside) error {
+	data, err := json.Marshal(asideData{d.Action, d.Cause, strings.ToValidUTF8(d.Message[:min(len(d.Message), maxAsideMessage)], ""), counts})
 	if err != nil {
 		return err
 	}
@@ -91,7 +115,7 @@ func (c *control) SetAsides(name string) (admin.SetAsides, error) {
 	}
 	out := admin.SetAsides{Connector: name, Decisions: []admin.AsideDecision{}, SetAside: shownAsides(r.worker.Status())}
 	state, _ := c.d.node.Connector(name)
-	decided, err := setAsides(state)
+	decided, err := setAsides(state, "")
 	if err != nil {
 		return out, err
 	}
@@ -144,7 +168,7 @@ func (c *control) SetAside(ctx context.Context, name string, choice admin.AsideC
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	if err := setAside(ctx, c.d.node, name, d); err != nil {
+	if err := setAside(ctx, c.d.node, name, countsOf(r.config), d); err != nil {
 		return none, problem(err)
 	}
 	return shownAside(d, state.Position), nil

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -51,9 +52,60 @@ func TestSetAsidesAreKept(t *testing.T) {
 		{Kind: ha.KindSetAside, Version: 1, Key: row.String(), Data: json.RawMessage(`{"action":"mend"}`)},
 		{Kind: ha.KindSetAside, Version: 1, Key: "nonsense", Data: json.RawMessage(`{"action":"skip"}`)},
 	} {
-		if _, err := readSetAside(d); err == nil || !strings.Contains(err.Error(), d.Key) {
+		if _, _, err := readSetAside(d); err == nil || !strings.Contains(err.Error(), d.Key) {
 			t.Errorf("%+v: %v", d, err)
 		}
+	}
+}
+
+// The number of a row in its transaction is another one with other tables, or with
+// updates: a decision from before such a change would be about an innocent row.
+func TestSetAsidesAreOfTheirConfiguration(t *testing.T) {
+	c, r := leading(t)
+	row, err := position.ParseRow("3e11fa47-71ca-11e1-9e33-c80aa9429562:23#2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(change func(*config.Connector)) *positions {
+		changed := *r.config
+		change(&changed)
+		return &positions{node: c.d.node, notices: c.d.notices, name: r.name, counts: countsOf(&changed)}
+	}
+	same := of(func(*config.Connector) {})
+	if err := same.SetAside(t.Context(), connector.SetAside{Row: row, Action: connector.Skip, By: "policy"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]struct {
+		p    *positions
+		want int
+	}{
+		"none":         {same, 1},
+		"another port": {of(func(c *config.Connector) { c.Source.Port++ }), 1},
+		"a table more": {of(func(c *config.Connector) { c.Source.TableList = append(c.Source.TableList, "shop.more") }), 0},
+		"other tables": {of(func(c *config.Connector) { c.Source.Table = "shop.other" }), 0},
+		"patterns":     {of(func(c *config.Connector) { c.Source.TablePatterns = []string{"shop.*"} }), 0},
+		"other updates": {of(func(c *config.Connector) {
+			skip := []string{"u"}
+			if c.Outbox.Skips("u") {
+				skip = nil
+			}
+			c.Outbox.SkipOperations = skip
+		}), 0},
+	} {
+		if got, err := change.p.SetAsides(); err != nil || len(got) != change.want {
+			t.Errorf("%s: %d decisions are in effect, want %d; %v", name, len(got), change.want, err)
+		}
+	}
+	if list, err := c.SetAsides(r.name); err != nil || len(list.Decisions) != 1 {
+		t.Errorf("told are %+v, %v", list, err)
+	}
+	// The operator's way, at any node.
+	choice := admin.AsideChoice{Transaction: row.Place(), Row: 5, Action: "skip"}
+	if err := second(c.SetAside(t.Context(), r.name, choice, ann)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := same.SetAsides(); err != nil || len(got) != 2 {
+		t.Errorf("%d decisions are in effect, want 2; %v", len(got), err)
 	}
 }
 

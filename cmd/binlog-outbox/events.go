@@ -208,7 +208,7 @@ func shownPlace(f trail.Found) admin.EventPlace {
 func (c *control) tellHit(e *admin.ConnectorEvent, r *runner, hit *hit, at position.Position) error {
 	e.Written = written(hit.mark)
 	row := hit.mark.Row(hit.row)
-	decided, err := (&positions{node: c.d.node, name: r.name}).SetAsides()
+	decided, err := (&positions{node: c.d.node, name: r.name, counts: countsOf(r.config)}).SetAsides()
 	if err != nil {
 		return err
 	}

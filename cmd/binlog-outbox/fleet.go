@@ -107,7 +107,7 @@ func (f *fleet) newRunner(c *config.Connector) (_ *runner, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pos := &positions{node: f.node, notices: f.notices, name: c.Name, declared: f.fromFile(c.Name) != nil}
+	pos := &positions{node: f.node, notices: f.notices, name: c.Name, declared: f.fromFile(c.Name) != nil, counts: countsOf(c)}
 	cc := connectorConfig(f.cfg, c)
 	if cc.Topics = f.topics[c.Name]; cc.Topics == nil {
 		cc.Topics = &connector.Topics{}

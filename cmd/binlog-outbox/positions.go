@@ -51,6 +51,7 @@ type positions struct {
 	// declared is set when the node's file has the connector, false when only the
 	// store has it.
 	declared bool
+	counts   string // countsOf the connector's configuration
 	mu       sync.Mutex
 	run      ha.Run
 }
