@@ -17,9 +17,7 @@ type Config struct {
 	Node       Node        `yaml:"node"`
 	Cluster    Cluster     `yaml:"cluster"`
 	Admin      Admin       `yaml:"admin"`
-	Metrics    Metrics     `yaml:"metrics"`
 	Log        Log         `yaml:"log"`
-	Tracing    Tracing     `yaml:"tracing"`
 	Connectors []Connector `yaml:"connectors"`
 
 	// origins says where each value came from, by path; nil for a Config that
@@ -101,22 +99,11 @@ func (a Admin) Reach() *Reach {
 	return &Reach{Paths: a.SecretPaths, Variables: a.SecretVariables}
 }
 
-// Metrics says which metric names are served beside our own.
-type Metrics struct {
-	DebeziumNames string `yaml:"debezium_names"`
-}
-
 // Log is the format and the level of the log.
 type Log struct {
 	Level  string            `yaml:"level"`
 	Format string            `yaml:"format"`
 	Levels map[string]string `yaml:"levels"`
-}
-
-// Tracing is where spans are sent.
-type Tracing struct {
-	OTLPEndpoint string  `yaml:"otlp_endpoint"`
-	SampleRatio  float64 `yaml:"sample_ratio"`
 }
 
 // Connector is one outbox on its way to Kafka.
@@ -135,7 +122,6 @@ type Connector struct {
 	Heartbeat   Heartbeat `yaml:"heartbeat"`
 	Errors      Errors    `yaml:"errors"`
 	Retry       Retry     `yaml:"retry"`
-	Signals     Signals   `yaml:"signals"`
 	Debezium    Debezium  `yaml:"debezium"`
 
 	// veils are what Veil hides.
@@ -167,10 +153,9 @@ type Source struct {
 	Start         Start    `yaml:"start"`
 	// DebeziumOffsets is the file in which a Connect worker keeps offsets; empty for
 	// none.
-	DebeziumOffsets    string        `yaml:"debezium_offsets"`
-	GTIDInclude        []string      `yaml:"gtid_include"`
-	GTIDExclude        []string      `yaml:"gtid_exclude"`
-	OnUndecodableEvent OnUndecodable `yaml:"on_undecodable_event"`
+	DebeziumOffsets string   `yaml:"debezium_offsets"`
+	GTIDInclude     []string `yaml:"gtid_include"`
+	GTIDExclude     []string `yaml:"gtid_exclude"`
 }
 
 // SourceTLS is TLS towards the database server. CA and Cert are paths of PEM
@@ -204,9 +189,6 @@ type Outbox struct {
 	TombstoneOnEmpty  bool              `yaml:"tombstone_on_empty"`
 	OnUpdate          OnUpdate          `yaml:"on_update"`
 	SkipOperations    []string          `yaml:"skip_operations"`
-	TraceContext      string            `yaml:"trace_context"`
-	TraceOperation    string            `yaml:"trace_operation"`
-	TraceContextOnly  bool              `yaml:"trace_context_only"`
 }
 
 // Skips reports whether row changes of this letter (c, u, d or t) are passed over.
@@ -247,11 +229,9 @@ type ColumnChange struct {
 
 // Format says how keys, values and headers become bytes.
 type Format struct {
-	Envelope       string    `yaml:"envelope"`
-	Key            Converter `yaml:"key"`
-	Value          Converter `yaml:"value"`
-	Header         Converter `yaml:"header"`
-	SchemaRegistry string    `yaml:"schema_registry"`
+	Key    Converter `yaml:"key"`
+	Value  Converter `yaml:"value"`
+	Header Converter `yaml:"header"`
 }
 
 // Converter is one of Kafka Connect's converters with the options that change
@@ -284,9 +264,7 @@ type Kafka struct {
 	Delivery              Delivery      `yaml:"delivery"`
 	TransactionalIDPrefix string        `yaml:"transactional_id_prefix"`
 	TransactionTimeout    time.Duration `yaml:"transaction_timeout"`
-	Acks                  string        `yaml:"acks"`
 	Compression           string        `yaml:"compression"`
-	Partitioner           string        `yaml:"partitioner"`
 	MaxMessageBytes       Size          `yaml:"max_message_bytes"`
 	RequestTimeout        time.Duration `yaml:"request_timeout"`
 	CreateTopics          CreateTopics  `yaml:"create_topics"`
@@ -406,11 +384,6 @@ type Retry struct {
 	MaxAttempts int           `yaml:"max_attempts"`
 	Initial     time.Duration `yaml:"initial"`
 	Max         time.Duration `yaml:"max"`
-}
-
-// Signals is where Debezium's signals are taken from.
-type Signals struct {
-	Table string `yaml:"table"`
 }
 
 // Debezium says how closely Debezium is followed where it can be told apart.

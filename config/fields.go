@@ -15,8 +15,6 @@ type field struct {
 	// login marks a name that goes with a secret: with it a reference may come over
 	// the network.
 	login bool
-	// planned says what does not work yet, when the value is not the default.
-	planned string
 	// example stands in the reference where there is no default: in a comment,
 	// unless the setting is required or shown.
 	example string
@@ -107,11 +105,6 @@ func nodeFields() []field {
 		{path: "admin.secret_variables", replaces: "config.providers.*.param.allowlist.pattern", example: "[MYSQL_PASSWORD]",
 			doc: "Environment variables that such connectors may refer to, by name. Default: none."},
 
-		{path: "metrics", doc: "What /metrics serves beside binlog_outbox_*."},
-		{path: "metrics.debezium_names", def: "off", replaces: "the rules file of jmx_exporter", words: []string{"off", "examples", "lowercase", "jmx"},
-			planned: "Debezium's metric names are not available yet",
-			doc:     "Spelling of Debezium's metric names under /metrics/debezium: as in Debezium's example dashboards, with lower-case names, or as jmx_exporter gives them without rules."},
-
 		{path: "log", doc: "The log goes to standard error, one event a line."},
 		{path: "log.level", def: "info", replaces: "connect-log4j.properties", words: []string{"debug", "info", "warn", "error"},
 			doc: "Least level that is written."},
@@ -119,13 +112,6 @@ func nodeFields() []field {
 			doc: "auto is text on a terminal, JSON otherwise."},
 		{path: "log.levels", replaces: "connect-log4j.properties", example: "{raft: warn}",
 			doc: "Levels of single components, by name."},
-
-		{path: "tracing", doc: "OpenTelemetry spans."},
-		{path: "tracing.otlp_endpoint", replaces: "ENABLE_OTEL, the OpenTelemetry Java agent", example: "http://collector.example.internal:4318",
-			planned: "tracing is not available yet",
-			doc:     "Where spans are sent, OTLP over HTTP; empty turns tracing off."},
-		{path: "tracing.sample_ratio", def: "0.01",
-			doc: "Share of the rows that is traced, from 0 to 1."},
 	}
 }
 
@@ -192,8 +178,6 @@ func connectorFields() []field {
 			doc: "Origins (server UUIDs or regular expressions of them, in Java's syntax, without regard to case) whose transactions count. Rows of others are passed over, and whether the server lacks or has purged their transactions does not matter. MySQL only. Default: all."},
 		{path: "connectors[].source.gtid_exclude", replaces: "gtid.source.excludes", example: "[]",
 			doc: "Origins whose transactions do not count, in place of gtid_include."},
-		{path: "connectors[].source.on_undecodable_event", def: string(UndecodableFail), replaces: "event.processing.failure.handling.mode", words: words(UndecodableFail),
-			doc: "What is done with a row of the outbox that can't be read: stop the connector with a reason that names the transaction."},
 	}
 }
 
@@ -234,11 +218,5 @@ func outboxFields() []field {
 			doc: "What is done when a row of the outbox is updated: log and pass over, log an error and pass over, or stop. Deleted rows are always passed over."},
 		{path: "connectors[].outbox.skip_operations", replaces: "skipped.operations", example: "[u]",
 			doc: "Row changes that are passed over before anything else looks at them, by Debezium's letters: c for inserts, u for updates, d for deletes, t for truncates, none. With u also updates of the primary key are, which are published as a new row otherwise."},
-		{path: "connectors[].outbox.trace_context", def: "tracingspancontext", replaces: "transforms.*.tracing.span.context.field",
-			doc: "Column of the trace context, in Java's properties format, where tracing is on."},
-		{path: "connectors[].outbox.trace_operation", def: "debezium-read", replaces: "transforms.*.tracing.operation.name",
-			doc: "Name of the span of a traced row."},
-		{path: "connectors[].outbox.trace_context_only", def: "true", replaces: "transforms.*.tracing.with.context.field.only",
-			doc: "Trace only rows that have a trace context."},
 	}
 }

@@ -3,16 +3,11 @@ package config
 func formatFields() []field {
 	all := []field{
 		{path: "connectors[].format", doc: "How keys, values and headers become bytes: Kafka Connect's converters."},
-		{path: "connectors[].format.envelope", def: "none", words: []string{"none", "cloudevents-binary", "cloudevents-structured"}, replaces: "value.converter",
-			planned: "CloudEvents are not available yet",
-			doc:     "Wrap records as CloudEvents: in headers, or in the value."},
 	}
 	all = append(all, converterFields("key", string(ConverterString), "key.converter", "the record's key")...)
 	all = append(all, converterFields("value", string(ConverterString), "value.converter", "the record's value")...)
 	all = append(all, converterFields("header", string(ConverterSimple), "header.converter", "header values")...)
-	return append(all, field{path: "connectors[].format.schema_registry", replaces: "value.converter.schema.registry.url", example: "http://registry.example.internal:8081",
-		planned: "schema registries are not available yet",
-		doc:     "URL of the schema registry."})
+	return all
 }
 
 func converterFields(part, def, key, what string) []field {
@@ -98,12 +93,8 @@ func kafkaFields() []field {
 			doc: "The transactional id is this, a dot and the connector's name; the position topic is that and \".position\". The same on every node."},
 		{path: "connectors[].kafka.transaction_timeout", def: "60s", replaces: "producer.override.transaction.timeout.ms",
 			doc: "How long a batch may stay open before the brokers give it up; not above the brokers' transaction.max.timeout.ms."},
-		{path: "connectors[].kafka.acks", def: "all", replaces: "producer.override.acks", words: []string{"all"},
-			doc: "Replicas that must have a record before it counts. Anything but all would lose rows, so there is no other choice."},
 		{path: "connectors[].kafka.compression", def: "none", replaces: "producer.override.compression.type", words: []string{"none", "gzip", "snappy", "lz4", "zstd"},
 			doc: "Compression of record batches."},
-		{path: "connectors[].kafka.partitioner", def: "murmur2", replaces: "producer.override.partitioner.class", words: []string{"murmur2"},
-			doc: "How a key gives the partition: as the Java producer's default does."},
 		{path: "connectors[].kafka.max_message_bytes", def: "1MiB", replaces: "producer.override.max.request.size",
 			doc: "Largest record that is sent: key, value and headers, before compression. A larger one stops the connector. The topics' max.message.bytes counts too."},
 		{path: "connectors[].kafka.request_timeout", def: "30s", replaces: "producer.override.request.timeout.ms",
@@ -177,15 +168,10 @@ func runtimeFields() []field {
 		{path: "connectors[].retry.max", def: "10s", replaces: "errors.retry.delay.max.ms, retriable.restart.connector.wait.ms",
 			doc: "Longest wait."},
 
-		{path: "connectors[].signals", doc: "Debezium's signals."},
-		{path: "connectors[].signals.table", replaces: "signal.data.collection, signal.enabled.channels", example: "shop.debezium_signal",
-			planned: "signals are not available yet",
-			doc:     "Table whose inserted rows are signals."},
-
 		{path: "connectors[].debezium", doc: "How closely Debezium is followed where it can be told apart."},
 		{path: "connectors[].debezium.quirks",
 			doc: "Send damaged values exactly as Debezium does, for comparing both byte by byte during a migration."},
-		{path: "connectors[].debezium.compat", def: `"3.6"`, words: []string{"2.7", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6"},
+		{path: "connectors[].debezium.compat", def: `"3.6"`, words: []string{"2.7", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7"},
 			doc: "Version of Debezium to follow, where versions differ: no context headers up to 3.1, three in 3.2 and 3.3, four since 3.4."},
 	}
 }

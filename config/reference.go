@@ -100,9 +100,6 @@ func (f field) comment() string {
 	if f.required {
 		text += " Required."
 	}
-	if f.planned != "" {
-		text += " (" + upperFirst(f.planned) + ".)"
-	}
 	if f.replaces != "" {
 		text += " Replaces " + f.replaces + "."
 	}
@@ -213,9 +210,6 @@ func (f field) meaning() string {
 			list[i] = code(list[i])
 		}
 		text += " One of " + strings.Join(list, ", ") + "."
-	}
-	if f.planned != "" {
-		text += " *" + upperFirst(f.planned) + ".*"
 	}
 	return text
 }

@@ -139,9 +139,6 @@ func (b *builder) everySetting() {
 		if len(f.words) > 0 {
 			b.word(path, v.String(), f.words)
 		}
-		if f.planned != "" && !b.isDefault(f, v) {
-			b.reject(path, "%s; leave it out", f.planned)
-		}
 		if s, ok := v.Interface().(Secret); ok && !b.Builder.KeepReferences && !b.Builder.Blind {
 			if _, err := s.Resolve(); err != nil {
 				b.tell(path, err.Error())
@@ -177,15 +174,6 @@ func (b *builder) word(path, value string, allowed []string) {
 	}
 }
 
-func (b *builder) isDefault(f field, v reflect.Value) bool {
-	def := reflect.New(v.Type()).Elem()
-	setDefaults(b.table, f.path, def)
-	if v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
-		return v.Len() == 0
-	}
-	return v.Equal(def)
-}
-
 func (b *builder) node() {
 	c := b.config
 	b.require(c.Node.ID != "", "node.id", "is required, since this host has no name")
@@ -212,7 +200,6 @@ func (b *builder) node() {
 	for component, level := range c.Log.Levels {
 		b.word("log.levels."+component, level, b.table["log.level"].words)
 	}
-	b.require(c.Tracing.SampleRatio >= 0 && c.Tracing.SampleRatio <= 1, "tracing.sample_ratio", "must be from 0 to 1")
 }
 
 func (b *builder) cluster(c *Cluster) {

@@ -74,14 +74,6 @@ func (s Start) WithRows() bool {
 	return s == StartSnapshot || s == StartSnapshotOnly || s == StartWhenNeeded
 }
 
-// OnUndecodable says what is done with an event that can't be read.
-type OnUndecodable string
-
-// The words of OnUndecodable.
-const (
-	UndecodableFail OnUndecodable = "fail"
-)
-
 // SSLMode is Debezium's and MySQL's word for how far TLS goes.
 type SSLMode string
 

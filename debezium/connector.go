@@ -116,7 +116,7 @@ func (c *connector) identity() {
 }
 
 // nodeSections are the parts of the configuration outside of a connector.
-var nodeSections = []string{"node", "cluster", "admin", "metrics", "log", "tracing"}
+var nodeSections = []string{"node", "cluster", "admin", "log"}
 
 // ownPath returns the setting that a key with ownPrefix names; node is set when
 // it is one of the node and not of a connector.

@@ -387,7 +387,7 @@ func TestPredicates(t *testing.T) {
 		"an alias, part of a topic": {guard("TopicNameMatches", `.*outbox`, "false", "shop.outbox"), true, "shop.outbox"},
 		"all but heartbeats":        {guard(matches, `__debezium-heartbeat.*`, "true", "shop.outbox"), true, "shop.outbox"},
 		"another table beside it":   {guard(matches, `orders\.shop\.outbox`, "false", "shop.outbox,shop.orders"), false, nil},
-		"the signal table beside":   {merge(guard(matches, `orders\.shop\.outbox`, "false", "shop.outbox,shop.signals"), "signal.data.collection", "shop.signals"), true, "shop.outbox"},
+		"the signal table beside":   {merge(guard(matches, `orders\.shop\.outbox`, "false", "shop.outbox,shop.signals"), "signal.data.collection", "shop.signals"), false, nil},
 		"none of the tables":        {guard(matches, `other\.shop\.outbox`, "false", "shop.outbox"), false, nil},
 		"patterns of tables":        {guard(matches, `orders\.shop\.outbox`, "false", `shop\..*`), false, nil},
 		"not a topic":               {guard("org.apache.kafka.connect.transforms.predicates.RecordIsTombstone", "", "true", "shop.outbox"), false, nil},
@@ -594,5 +594,48 @@ func TestListsAreJavasPatterns(t *testing.T) {
 				t.Errorf("%q, %q: shop.%s %v, %v", c.databases, c.tables, table, got, err)
 			}
 		}
+	}
+}
+
+// What has no effect is not reported as taken.
+func TestTracingIsNotTakenOver(t *testing.T) {
+	const prefix = "transforms.outbox.tracing."
+	c, err := convertWith(map[string]string{prefix + "span.context.field": "trace", prefix + "operation.name": "x", prefix + "with.context.field.only": "false"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, l := range c.Lines {
+		if strings.HasPrefix(l.Key, prefix) {
+			if told++; l.Outcome != Harmless || l.Setting != "" || !strings.Contains(l.Text, "no tracing") {
+				t.Errorf("%s", l)
+			}
+		}
+	}
+	if told != 3 {
+		t.Errorf("%d lines, want 3", told)
+	}
+	if _, err := convertWith(map[string]string{"signal.data.collection": "shop.signals"}); err == nil {
+		t.Error("a table of signals that nobody reads is taken")
+	}
+}
+
+// Options that came with a release count since then, by its number.
+func TestReleasesOfOptions(t *testing.T) {
+	for release, want := range map[string]any{"3.6": nil, "3.7": "optional_string", "3.10": "optional_string", "4.0": "optional_string"} {
+		c, err := convertWith(map[string]string{"transforms.outbox.table.json.payload.empty.array.behavior": "optional_string", "binlog.outbox.debezium.compat": release})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := setting(c, "outbox.json_empty_array"); got != want {
+			t.Errorf("%s: %v", release, got)
+		}
+	}
+	c, err := convertWith(map[string]string{"binlog.outbox.debezium.compat": "3.7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg, err := config.Build(c.Layer()); err != nil || cfg.Connectors[0].Debezium.Compat != "3.7" {
+		t.Errorf("release 3.7 can't be set: %v", err)
 	}
 }

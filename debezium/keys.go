@@ -273,14 +273,14 @@ func connectRules() []rule {
 				c.same(l, "so it is here")
 				return
 			}
-			c.take(l, "signals.table", strings.TrimSpace(l.value), "")
+			c.refuse(l, "signals are not carried out; take it out")
 		}},
 		{key: "signal.enabled.channels", apply: func(c *connector, l located) {
 			if strings.Contains(l.word(), "kafka") {
 				c.refuse(l, "signals from a Kafka topic are not available; leave kafka out")
 				return
 			}
-			c.harmless(l, "signals come from signal.data.collection alone")
+			c.harmless(l, "signals are not carried out, and signal.data.collection is refused")
 		}},
 		{key: "notification.enabled.channels", apply: func(c *connector, l located) {
 			if strings.Contains(l.word(), "sink") {
@@ -378,7 +378,7 @@ func prefixRules() []rule {
 	return slices.Concat(
 		ignored("is for sink connectors only, in Connect too; a source's dead letters are errors.row, errors.record and errors.dead_letter.topic", "errors.deadletterqueue.*"),
 		ignored("is for a sink connector or another client", "consumer.override.*", "admin.override.*", "schema.include.list", "schema.exclude.list"),
-		ignored("signals come from signal.data.collection alone", "signal.*"),
+		ignored("signals are not carried out, and signal.data.collection is refused", "signal.*"),
 		ignored("what they tell stands in the log and in the metrics", "notification.*"),
 		ignored("OpenLineage is not available", "openlineage.*"),
 		ignored("only the outbox tables are read", "guardrail.*", "memory.management.*"),

@@ -3,6 +3,7 @@ package debezium
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
@@ -94,17 +95,29 @@ func routerRules() []rule {
 		word("table.json.payload.null.behavior", "outbox.json_null", "ignore", "optional_bytes"),
 		since("3.7", word("table.json.payload.empty.array.behavior", "outbox.json_empty_array", "ignore", "optional_string")),
 		word("field.name.adjustment.mode", "outbox.field_names", "none", "avro", "avro_unicode"),
-		text("tracing.span.context.field", "outbox.trace_context"),
-		text("tracing.operation.name", "outbox.trace_operation"),
-		toggle("tracing.with.context.field.only", "outbox.trace_context_only"),
 	}
+	rules = append(rules, ignored("there is no tracing here: no span is sent, and no trace context becomes a header; send its column with table.fields.additional.placement",
+		"tracing.span.context.field", "tracing.operation.name", "tracing.with.context.field.only")...)
 	return append(rules, ignored("the router never reads it; send the column with table.fields.additional.placement", "table.field.event.type")...)
+}
+
+// releaseLess compares releases such as "3.6" by their numbers.
+func releaseLess(a, b string) bool {
+	parse := func(text string) (major, minor int) {
+		first, second, _ := strings.Cut(text, ".")
+		major, _ = strconv.Atoi(first)
+		minor, _ = strconv.Atoi(second)
+		return major, minor // a release that is none is refused when the configuration is built
+	}
+	am, an := parse(a)
+	bm, bn := parse(b)
+	return am < bm || am == bm && an < bn
 }
 
 // since is a rule for an option that releases before do not know and pass over.
 func since(release string, r rule) rule {
 	return rule{key: r.key, apply: func(c *connector, l located) {
-		if c.compat() < release {
+		if releaseLess(c.compat(), release) {
 			c.harmless(l, fmt.Sprintf("Debezium %s passes over it; it counts with %sdebezium.compat=%s", c.compat(), ownPrefix, release))
 			return
 		}
@@ -115,7 +128,7 @@ func since(release string, r rule) rule {
 // until is a rule for an option that releases after pass over.
 func until(release string, r rule) rule {
 	return rule{key: r.key, apply: func(c *connector, l located) {
-		if c.compat() > release {
+		if releaseLess(release, c.compat()) {
 			c.harmless(l, fmt.Sprintf("Debezium %s passes over it; it counts with %sdebezium.compat=%s", c.compat(), ownPrefix, release))
 			return
 		}

@@ -1,5 +1,10 @@
 package router
 
+import (
+	"strconv"
+	"strings"
+)
+
 // Follow makes the configuration that of a release of Debezium ("2.7" to "3.7"),
 // where releases send different records. It changes what no option of Debezium does.
 //
@@ -11,14 +16,26 @@ package router
 //   - Records in nested arrays of an expanded payload: their members' names begin
 //     with "null." up to 2.7.
 func (c *Config) Follow(release string) {
+	upTo := func(major, minor int) bool {
+		a, b := parseRelease(release)
+		return a < major || a == major && b <= minor
+	}
 	switch {
-	case release <= "3.1":
+	case upTo(3, 1):
 		c.Context = nil
-	case release <= "3.3" && len(c.Context) > 3:
+	case upTo(3, 3) && len(c.Context) > 3:
 		c.Context = c.Context[:3]
 	}
-	c.Modes.ZeroTimestampIsEpoch = release <= "3.5"
-	c.missingEnvelopeFails = release <= "3.5"
-	c.Modes.TinyIntIsInt8 = release >= "3.7"
-	c.nullPaths = release <= "2.7"
+	c.Modes.ZeroTimestampIsEpoch = upTo(3, 5)
+	c.missingEnvelopeFails = upTo(3, 5)
+	c.Modes.TinyIntIsInt8 = !upTo(3, 6)
+	c.nullPaths = upTo(2, 7)
+}
+
+// parseRelease reads "3.10" as its numbers; what is none counts as 0.
+func parseRelease(text string) (major, minor int) {
+	first, second, _ := strings.Cut(text, ".")
+	major, _ = strconv.Atoi(first)
+	minor, _ = strconv.Atoi(second)
+	return major, minor
 }

@@ -77,3 +77,18 @@ func TestTimestampsThatClientsGarble(t *testing.T) {
 		}
 	}
 }
+
+// Releases are compared by their numbers: 3.10 comes after 3.7.
+func TestReleasesAreNumbers(t *testing.T) {
+	for release, want := range map[string]bool{"3.6": false, "3.7": true, "3.10": true, "4.0": true, "10.0": true, "2.10": false} {
+		c := DefaultConfig()
+		c.Follow(release)
+		if c.Modes.TinyIntIsInt8 != want {
+			t.Errorf("%s: TINYINT as INT8 is %v", release, c.Modes.TinyIntIsInt8)
+		}
+	}
+	c := DefaultConfig()
+	if c.Follow("3.10"); c.nullPaths || c.missingEnvelopeFails {
+		t.Errorf("3.10 is taken for an older release: %+v", c)
+	}
+}
