@@ -177,7 +177,9 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 		return nil
 	}
 	if s.WritesRows {
-		w.statementFormat(s)
+		if err := w.statementFormat(s); err != nil {
+			return err
+		}
 	}
 	if s.Removes || s.Brings {
 		w.rowsByDDL(s)
@@ -187,6 +189,7 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 			return err
 		}
 		w.tables.changed(s)
+		w.suspects = nil
 	}
 	w.group.open = w.group.open || s.OpensTransaction
 	if w.group.open {
@@ -230,22 +233,25 @@ func (w *walker) isBefore(p position.Position) bool {
 
 // statementFormat notes a statement that wrote rows and touches an outbox table.
 // Such rows can't be had; whether it matters is decided at the commit.
-func (w *walker) statementFormat(s *schema.Statement) {
+func (w *walker) statementFormat(s *schema.Statement) error {
 	name, touched := w.tables.touchesOutbox(s)
 	switch {
-	case !touched || w.group.fault != nil || w.group.pass != handOn:
-		return
+	case !touched:
+		return w.indirectly(s)
+	case w.group.fault != nil || w.group.pass != handOn:
+		return nil
 	case s.Deletes && !s.Everything:
 		w.unlogged(s, name, "rows were deleted in statement format; that is passed over, as deletes are no events")
-		return
+		return w.indirectly(s)
 	case s.Updates && !s.Everything && !w.shapes.keys:
 		w.unlogged(s, name, "rows were updated in statement format; that is passed over, as updates are to be skipped")
-		return
+		return w.indirectly(s)
 	}
 	e := newError(StatementFormat, nil, "%s was written in statement format, so the binlog holds no rows to publish: "+
 		"the session has binlog_format STATEMENT or MIXED; write outbox tables with binlog_format=ROW", name)
 	e.Table = name
 	w.group.fault = w.fail(StatementFormat, e, "")
+	return nil
 }
 
 // rowsByDDL notes a statement by which rows come into an outbox table, or leave it, as a

@@ -221,6 +221,9 @@ func (s *Stream) newWalker(cfg Config, p plan) *walker {
 			return asked{columns, ss.reached(s.server, from.HasGTID())}, err
 		})
 	}
+	w.askSuspects = func() (map[string]string, error) {
+		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (map[string]string, error) { return ss.suspects(cfg) })
+	}
 	if from.HasGTID() && s.server.Flavor == position.MySQL && from.Server == s.server.UUID && from.File != "" {
 		// Files and offsets are of this server, so that they tell how far it was read.
 		place := position.Position{File: from.File, Pos: from.Pos}

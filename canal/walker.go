@@ -59,6 +59,11 @@ type walker struct {
 	// while a transaction that is published in part is still to come.
 	turns bool
 
+	// askSuspects asks the server what may write an outbox table unseen; nil where there is
+	// nobody to ask. suspects is its answer until the next DDL, nil when it is not known.
+	askSuspects func() (map[string]string, error)
+	suspects    map[string]string
+
 	begun bool // an event has come
 	// found is called when the first event comes that is not made up for the dump or
 	// the head of a file. Nil means nobody asks.

@@ -49,6 +49,10 @@ type Statement struct {
 	// rows a DML or LoadData statement may write, each once. Where Scan can't be
 	// sure it names too many rather than too few.
 	Tables []Name
+	// Calls are the names before a parenthesis, in any case: functions that the statement
+	// may call, and much else. They are complete for DML and LoadData unless Everything is
+	// set.
+	Calls []string
 	// Databases are touched as a whole (CREATE, ALTER or DROP DATABASE).
 	Databases []string
 	// Everything is true when the statement may touch any table: SELECT, DO and
@@ -129,6 +133,9 @@ func (s *Statement) add(o *Statement) {
 	for _, n := range o.Tables {
 		s.addTable(n)
 	}
+	for _, c := range o.Calls {
+		s.addCall(c)
+	}
 	for _, db := range o.Databases {
 		if !slices.Contains(s.Databases, db) {
 			s.Databases = append(s.Databases, db)
@@ -155,6 +162,17 @@ func (s *Statement) addTable(n Name) {
 	}
 }
 
+// addCall adds a name before a parenthesis.
+func (s *Statement) addCall(name string) {
+	switch {
+	case slices.Contains(s.Calls, name):
+	case len(s.Calls) < maxTables:
+		s.Calls = append(s.Calls, name)
+	case s.WritesRows:
+		s.Everything = true
+	}
+}
+
 // scanner reads one statement: cur is the token under consideration.
 type scanner struct {
 	lex *lexer
@@ -175,7 +193,16 @@ func scanAs(l *lexer, currentDB string) Statement {
 	return s.out
 }
 
-func (s *scanner) advance() { s.cur = s.lex.next() }
+func (s *scanner) advance() {
+	before := s.cur
+	s.cur = s.lex.next()
+	if !s.cur.isPunct('(') {
+		return
+	}
+	if name, ok := before.identifier(); ok {
+		s.out.addCall(name)
+	}
+}
 
 // accept moves over the current token if it is one of the keywords.
 func (s *scanner) accept(keywords ...string) bool {
