@@ -20,6 +20,8 @@ type Config struct {
 	Log        Log         `yaml:"log"`
 	Connectors []Connector `yaml:"connectors"`
 
+	// veils are what messages about the configuration hide of the node's own settings.
+	veils []veil
 	// origins says where each value came from, by path; nil for a Config that
 	// was put together in Go.
 	origins map[string]source

@@ -125,3 +125,31 @@ func TestB107ValuesDoNotReachMessages(t *testing.T) {
 		}
 	}
 }
+
+// Nor do they reach messages about other settings, or ones that quote a part of them.
+func TestValuesDoNotReachMessagesOfOtherSettings(t *testing.T) {
+	lookup := func(name string) (string, bool) {
+		return map[string]string{"ID": "hunter2-node", "P": "hunter2-prefix", "BAD": `hunter2 "x`}[name], true
+	}
+	for _, text := range []string{
+		"node: {id: \"${env:ID}\"}\ncluster: {listen: \"127.0.0.1:1\", peers: [\"other=127.0.0.1:1\"]}\n",
+		"cluster: {listen: \"127.0.0.1:1\", peers: [\"${env:BAD}\"]}\n",
+		strings.Replace(Example(), "    kafka:\n", "    errors: {dead_letter: {topic: \"hunter2-prefix.orders-outbox.position\"}}\n    kafka:\n      transactional_id_prefix: ${env:P}\n", 1),
+		strings.Replace(Example(), "shop.outbox", "\"${env:BAD}\"", 1),
+		strings.Replace(Example(), "start: current", "start: ${env:BAD}", 1),
+		strings.Replace(Example(), "host: mysql.example.internal", "host: \"${env:BAD}:1\"", 1),
+		strings.Replace(Example(), "start: current", "tls: {ca: \"/${env:BAD}\"}", 1),
+		strings.Replace(Example(), "start: current", "table_patterns: [\"(${env:BAD}\"]", 1),
+		strings.Replace(Example(), "start: current", "gtid_include: [\"(${env:BAD}\"]", 1),
+	} {
+		_, err := (&Builder{Resolver: &Resolver{LookupEnv: lookup}}).Build(YAML("node.yaml", []byte(text)))
+		if err == nil {
+			t.Errorf("it is taken:\n%s", text)
+			continue
+		}
+		message := strings.ReplaceAll(err.Error(), "hunter2-prefix.orders-outbox.position", "") // written in the file
+		if strings.Contains(message, "hunter2") || !strings.Contains(message, "${env:") {
+			t.Errorf("for\n%s\ngot %v", text, err)
+		}
+	}
+}

@@ -66,8 +66,8 @@ func newVeils(s source) []veil {
 	return out
 }
 
-// veil notes what the references in the connectors' texts stand for. One of a few
-// words, or a number, is no secret.
+// veil notes what the references in texts stand for. One of a few words, or a number, is
+// no secret.
 func (c *Config) veil(table map[string]field) {
 	for path, s := range c.origins {
 		general := generalPath(path)
@@ -75,7 +75,11 @@ func (c *Config) veil(table map[string]field) {
 		isText := t == nil || t.Kind() == reflect.String || t.Kind() == reflect.Slice || t.Kind() == reflect.Map
 		number, rest, inConnector := strings.Cut(strings.TrimPrefix(path, "connectors["), "]")
 		i, err := strconv.Atoi(number)
-		if s.value == "" || !inConnector || err != nil || i >= len(c.Connectors) || rest == "" || !isText || len(table[general].words) > 0 {
+		if s.value == "" || !isText || len(table[general].words) > 0 {
+			continue
+		}
+		if !inConnector || err != nil || i >= len(c.Connectors) || rest == "" {
+			c.veils = append(c.veils, newVeils(s)...)
 			continue
 		}
 		c.Connectors[i].veils = append(c.Connectors[i].veils, newVeils(s)...)
@@ -86,7 +90,11 @@ func (c *Config) veil(table map[string]field) {
 	}
 }
 
+// veiled hides in a message about the configuration what references stand for.
 func (c *Config) veiled(text string) string {
+	for _, v := range c.veils {
+		text = v.hide(text)
+	}
 	for i := range c.Connectors {
 		text = c.Connectors[i].Veil(text)
 	}

@@ -112,9 +112,29 @@ func (p *program) raftDir() (string, error) {
 		dir, _ = p.lookup(config.EnvPrefix + "DATA_DIR")
 	}
 	if dir == "" {
-		return "", &usageError{errors.New("name the node's directory with --data-dir")}
+		var err error
+		if dir, err = p.configuredDir(); err != nil {
+			return "", err
+		}
 	}
 	return filepath.Join(dir, "raft"), nil
+}
+
+// configuredDir is node.data_dir of the configuration file that is named. What
+// references stand for is not asked for, apart from its own.
+func (p *program) configuredDir() (string, error) {
+	name := p.configFile
+	if name == "" {
+		name, _ = p.lookup(config.EnvPrefix + "CONFIG")
+	}
+	if name == "" {
+		return "", &usageError{errors.New("name the node's directory with --data-dir, or its configuration with --config")}
+	}
+	cfg, err := (&config.Builder{KeepReferences: true}).Build(config.File(name))
+	if err != nil {
+		return "", err
+	}
+	return (&config.Resolver{LookupEnv: p.lookup}).Resolve(cfg.Node.DataDir)
 }
 
 // userName is who is asking, as far as the system knows.

@@ -57,6 +57,7 @@ func TestB094ClusterVerbs(t *testing.T) {
 		want string // in either output
 	}{
 		{"no directory", []string{"recover"}, exitUsage, "--data-dir"},
+		{"the directory of a file", []string{"recover", "--config", write(t, "node.yaml", "node: {id: n1, data_dir: "+dir+"}\nconnectors: [{name: a, source: {host: m, user: u, password: \"${env:NOT_SET}\", table: a.b}, kafka: {brokers: [\"k:1\"]}}]\n")}, exitOK, "voters from now on: n1"},
 		{"an argument too many", []string{"recover", "--data-dir", dir, "n1"}, exitUsage, "n1"},
 		{"empty directory", []string{"recover", "--data-dir", empty}, exitFailed, "no state to recover from"},
 		{"unknown survivor", []string{"recover", "--data-dir", dir, "--peers", "n1,n2"}, exitFailed, `"n2"`},

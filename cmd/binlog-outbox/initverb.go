@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
 	"text/template"
@@ -19,6 +20,7 @@ var templates embed.FS
 
 // beginning is what init writes a connector's beginning for.
 type beginning struct {
+	Port                                                                int
 	Flavor, Host, Database, Table, User, From, Name, Brokers, Principal string
 
 	// What follows from these.
@@ -68,6 +70,7 @@ func newInit(p *program) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&b.Flavor, "flavor", string(position.MySQL), "the `database`: mysql or mariadb")
 	f.StringVar(&b.Host, "host", "mysql.example.internal", "`host` of the database")
+	f.IntVar(&b.Port, "port", 3306, "`port` of the database")
 	f.StringVar(&b.Database, "database", "shop", "`name` of the outbox table's database")
 	f.StringVar(&b.Table, "table", "outbox", "`name` of the outbox table")
 	f.StringVar(&b.User, "user", "outbox_cdc", "`name` of the connector's user in the database")
@@ -91,6 +94,12 @@ var (
 func (b *beginning) check() error {
 	if b.Flavor != string(position.MySQL) && b.Flavor != string(position.MariaDB) {
 		return fmt.Errorf("--flavor %s is not possible; mysql and mariadb are", b.Flavor)
+	}
+	if host, port, err := net.SplitHostPort(b.Host); err == nil {
+		return fmt.Errorf("--host %s names a port too: write --host %s --port %s", b.Host, host, port)
+	}
+	if b.Port < 1 || b.Port > 65535 {
+		return fmt.Errorf("--port %d is not possible; ports are 1 to 65535", b.Port)
 	}
 	for _, v := range []struct {
 		flag, value string

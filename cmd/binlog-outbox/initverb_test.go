@@ -18,7 +18,7 @@ import (
 // TestInitConfigIsValid: as our own validate says, with plain and with odd names.
 func TestInitConfigIsValid(t *testing.T) {
 	for _, args := range [][]string{
-		nil, {"--flavor", "mariadb", "--database", "my-shop", "--table", "out_box$", "--brokers", "a:1,b:2,[::1]:3", "--name", "x-y_1"},
+		nil, {"--flavor", "mariadb", "--database", "my-shop", "--table", "out_box$", "--brokers", "a:1,b:2,[::1]:3", "--name", "x-y_1"}, {"--host", "::1", "--port", "3307"}, {"--host", "10.0.0.1", "--port", "33060"},
 	} {
 		code, out, errs := command{}.run(t, append([]string{"init", "--only", "config"}, args...)...)
 		if code != exitOK {
@@ -33,11 +33,14 @@ func TestInitConfigIsValid(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"--flavor", "postgres"}, {"--database", "a`b"}, {"--user", "x'; DROP"}, {"--from", "'"}, {"--principal", "User:a' b"}, {"--brokers", `a"b:1`}, {"--only", "all"}, {"--name", "a b"},
+		{"--flavor", "postgres"}, {"--database", "a`b"}, {"--user", "x'; DROP"}, {"--from", "'"}, {"--principal", "User:a' b"}, {"--brokers", `a"b:1`}, {"--only", "all"}, {"--name", "a b"}, {"--host", "db:3307"}, {"--port", "0"}, {"--port", "65536"},
 	} {
 		if code, out, _ := (command{}).run(t, append([]string{"init"}, args...)...); code != exitUsage || out != "" {
 			t.Errorf("init %q: %d\n%s", args, code, out)
 		}
+	}
+	if _, out, _ := (command{}).run(t, "init", "--only", "config", "--port", "3307"); !strings.Contains(out, "port: 3307") {
+		t.Errorf("the port is not in\n%s", out)
 	}
 	_, out, _ := command{}.run(t, "init")
 	for _, part := range []string{"CREATE TABLE", "kafka-acls.sh", "connectors:"} {
