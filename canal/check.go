@@ -1,9 +1,11 @@
 package canal
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/uuid"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -321,23 +323,33 @@ func (s *session) jumped(from position.Position, start string) error {
 func (s *session) anonymousIn(file string, at uint64) error {
 	const page = 1000
 	for {
-		r, err := s.query("the events of "+file, fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %d LIMIT %d", quoted(file), at, page))
-		if err != nil {
-			return err
-		}
-		for i := range r.RowNumber() {
-			if text(r, i, 2) == "Anonymous_Gtid" {
-				pos, _ := r.GetUint(i, 1)
-				e := newError(AnonymousTransaction, nil, "there is a transaction without GTID that was not read yet, and that a position by GTID set passes over: "+
-					"the server ran with gtid_mode other than ON; start again from this file and position, or accept the loss with a new position")
-				e.File, e.Pos = file, pos
-				return e
+		n, found := 0, uint64(0)
+		var r mysql.Result
+		s.wire.allow(maxEvent, answerTimes*s.wait)
+		// Row by row: an event may show a statement of any length.
+		err := s.conn.ExecuteSelectStreaming(fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %d LIMIT %d", quoted(file), at, page), &r, func(row []mysql.FieldValue) error {
+			s.wire.allow(maxEvent, answerTimes*s.wait)
+			n++
+			if len(row) < 5 {
+				return errors.New("an event is shown in too few columns")
 			}
-			if end, _ := r.GetUint(i, 4); end > at {
-				at = end
+			if string(row[2].AsString()) == "Anonymous_Gtid" && found == 0 {
+				found = row[1].AsUint64()
 			}
-		}
-		if r.RowNumber() < page {
+			at = max(at, row[4].AsUint64())
+			return nil
+		}, nil)
+		switch {
+		case err != nil && mysql.ErrorCode(err.Error()) == mysql.ER_ERROR_WHEN_EXECUTING_COMMAND:
+			return newError(WrongHistory, plainCause(err), "no event of the server's binlog begins at %s:%d, where the position ends: it is of another binlog, or wrong; set a position by its GTID set", file, at)
+		case err != nil:
+			return classify(err, Disconnected, "asking the server for the events of "+file)
+		case found > 0:
+			e := newError(AnonymousTransaction, nil, "there is a transaction without GTID that was not read yet, and that a position by GTID set passes over: "+
+				"the server ran with gtid_mode other than ON; start again from this file and position, or accept the loss with a new position")
+			e.File, e.Pos = file, found
+			return e
+		case n < page:
 			return nil
 		}
 	}

@@ -45,6 +45,11 @@ var (
 	ErrAbsent = errAbsent
 )
 
+// SetSize tells how large all files are.
+func (w *Walker) SetSize(n uint64) {
+	w.w.size = func(string) (uint64, error) { return n, nil }
+}
+
 // Handle takes one event. It is overwritten afterwards, as the memory of the
 // connection's reader is: nothing may have been kept of it.
 func (w *Walker) Handle(raw []byte) error {

@@ -483,6 +483,9 @@ func (w *walker) mark(h header) position.Mark {
 	if m.Committed.IsZero() {
 		m.Committed = h.time()
 	}
+	if w.lost {
+		m.File, m.Pos = "", 0
+	}
 	return m
 }
 

@@ -318,3 +318,27 @@ func TestRealRestartAndKill(t *testing.T) {
 		}
 	})
 }
+
+// A place that is inside of an event, where the server can't show the events from, does
+// not get better by asking again.
+func TestRealPlaceInsideAnEvent(t *testing.T) {
+	db := newDatabase(t, pool.MySQL(t))
+	before, err := canal.CurrentPosition(t.Context(), db.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.exec("INSERT INTO outbox (aggregateid) VALUES ('a')", "FLUSH BINARY LOGS", "INSERT INTO outbox (aggregateid) VALUES ('b')")
+	from, err := canal.CurrentPosition(t.Context(), db.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.File, from.Pos = before.File, before.Pos+5
+	s, err := canal.Open(t.Context(), db.cfg, from)
+	if err == nil {
+		_, err = s.Next(t.Context())
+		_ = s.Close()
+	}
+	if e := wantError(t, err, canal.WrongHistory, position.GTID{}, before.File, "GTID set"); e.Retry() {
+		t.Errorf("asked again: %v", err)
+	}
+}

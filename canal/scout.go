@@ -45,7 +45,7 @@ func (s *scout) take() []*schema.Statement {
 // reached notes the place behind an event. Inside a transaction there is none:
 // nothing of it has been handed on.
 func (s *scout) reached(w *walker, h header) {
-	if s == nil || w.group.known {
+	if s == nil || w.group.known || w.lost {
 		return
 	}
 	pos := w.pos

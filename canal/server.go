@@ -463,6 +463,20 @@ func (s *session) binlogs() ([]Binlog, error) {
 	return logs, nil
 }
 
+// sizeOf is how large a binlog is by now.
+func (s *session) sizeOf(file string) (uint64, error) {
+	logs, err := s.binlogs()
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range logs {
+		if l.Name == file {
+			return l.Size, nil
+		}
+	}
+	return 0, newError(ServerFailed, nil, "the server does not list %s, which it sends", file)
+}
+
 // startOf is the GTID position at which a binlog of MariaDB begins.
 func (s *session) startOf(file string) (*position.Set, error) {
 	v, err := s.gtidAt(file, 4)

@@ -224,6 +224,11 @@ func (s *Stream) newWalker(cfg Config, p plan) *walker {
 	w.askSuspects = func() (map[string]string, error) {
 		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (map[string]string, error) { return ss.suspects(cfg) })
 	}
+	if from.HasGTID() {
+		w.size = func(file string) (uint64, error) {
+			return onSession(context.Background(), cfg, s.dialer, func(ss *session) (uint64, error) { return ss.sizeOf(file) })
+		}
+	}
 	if from.HasGTID() && s.server.Flavor == position.MySQL && from.Server == s.server.UUID && from.File != "" {
 		// Files and offsets are of this server, so that they tell how far it was read.
 		place := position.Position{File: from.File, Pos: from.Pos}

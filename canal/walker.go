@@ -36,6 +36,13 @@ type walker struct {
 	file   string
 	pos    uint64 // after the event at hand
 	before uint64 // before it
+	// lost says that pos is not known: before the event at hand the server has passed
+	// over so much that its 32 bits do not tell. The next file tells.
+	lost bool
+	// size is how large a file is by now; nil where nothing is passed over. sized is the
+	// last answer.
+	size  func(file string) (uint64, error)
+	sized fileSize
 	// skipTo is where a position by file beyond 4 GiB lies: the dump command
 	// can't name it, so the file is read from its start and passed over.
 	skipTo uint64
@@ -201,10 +208,35 @@ func (w *walker) advance(h header) {
 		if p < w.pos {
 			p += 1 << 32
 		}
+		// In the file a checksum may follow that is not sent.
+		if p-w.pos > uint64(h.size)+crcLen && w.size != nil && !w.lost {
+			w.lost = w.mayBeFurther(p)
+		}
 		w.pos = p
 	default:
 		w.pos += uint64(h.size)
 	}
+}
+
+// fileSize is how large a binlog was, and when.
+type fileSize struct {
+	file string
+	size uint64
+	at   time.Time
+}
+
+// mayBeFurther reports whether the file is so large that an event which seems to be at
+// pos may be 4 GiB behind that. It is not asked for each gap: no file grows so fast.
+func (w *walker) mayBeFurther(pos uint64) bool {
+	if s := &w.sized; s.file != w.file || time.Since(s.at) > time.Second {
+		size, err := w.size(w.file)
+		if err != nil {
+			w.log.Info("the place in the binlog is not known until the next file, since the server does not list its binlogs", slog.Any("error", err))
+			size = 1<<64 - 1
+		}
+		*s = fileSize{w.file, size, time.Now()}
+	}
+	return w.sized.size >= pos+1<<32
 }
 
 func (w *walker) formatDescription(h header, raw []byte) error {
@@ -250,7 +282,7 @@ func (w *walker) rotate(h header, body []byte) error {
 	if h.artificial() && file == w.file && pos == w.pos&(1<<32-1) {
 		return nil
 	}
-	w.file, w.pos = file, max(pos, 4)
+	w.file, w.pos, w.lost = file, max(pos, 4), false
 	w.stats.sent.Store(&place{w.file, w.pos})
 	w.log.Info("reading binlog", slog.String("file", file), slog.Uint64("position", w.pos))
 	if !w.turns || !later {
@@ -314,7 +346,9 @@ func (w *walker) outer(h header, body []byte) error {
 		if further := h.pos - uint32(w.pos); further < 1<<31 { // of 64 bits it has the lower 32
 			at += uint64(further)
 		}
-		w.stats.sent.Store(&place{w.file, at})
+		if !w.lost {
+			w.stats.sent.Store(&place{w.file, at})
+		}
 		return w.provenIdle(h)
 	case replication.PREVIOUS_GTIDS_EVENT, replication.START_EVENT_V3,
 		replication.SLAVE_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT, replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_START_ENCRYPTION_EVENT:

@@ -553,3 +553,30 @@ func TestB008GapsStay(t *testing.T) {
 		t.Errorf("runs are %s, %v", idsOf(got), err)
 	}
 }
+
+// The server sends nothing of what the reader knows, and headers have 32 bits: behind
+// a gap in a file beyond 4 GiB the place is not known, and a wrong one is not kept.
+func TestB015PlaceBehindWhatWasNotSent(t *testing.T) {
+	for _, c := range []struct {
+		size, at uint64
+		known    bool
+	}{{5<<30 + 1<<20, 5 << 30, false}, {4 << 30, 3 << 30, true}, {7 << 30, 3 << 30, true}, {8 << 30, 3 << 30, false}} {
+		f := newFeed(t)
+		f.start()
+		f.w.SetSize(c.size)
+		b := canaltest.NewBinlog(position.MySQL, "binlog.000010", 4)
+		b.Pos = c.at // all before it is known and not sent
+		b.Transaction(gtid(7), func() { insert(b, 7) })
+		end := b.Pos
+		b.Rotate("binlog.000011")
+		b.Transaction(gtid(8), func() { insert(b, 8) })
+		f.walk(b).want("7[7] 8[8]")
+		m := f.out[0].Mark
+		if known := m.File == "binlog.000010" && m.Pos == end; known != c.known || !known && (m.File != "" || m.Pos != 0) {
+			t.Errorf("a file of %d bytes: the mark says %s:%d, the transaction ends at %d", c.size, m.File, m.Pos, end)
+		}
+		if m = f.out[1].Mark; m.File != "binlog.000011" || m.Pos != b.Pos {
+			t.Errorf("in the next file the mark says %s:%d, want %d", m.File, m.Pos, b.Pos)
+		}
+	}
+}
