@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -10,6 +11,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 )
 
 // A connector for which Debezium has an offset in the worker's file does not begin as
@@ -108,4 +112,33 @@ func TestHangupIsTold(t *testing.T) {
 		}
 	}
 	stop()
+}
+
+// The connector fails before it has published anything, and goes on when what was there
+// is no longer.
+func TestConnectorDoesNotBeginBesideDebeziumsOffset(t *testing.T) {
+	offsets := write(t, "offsets.dat", `..["shop",{"server":"shop"}]..{"gtids":"u:1-13"}`)
+	source, k := scriptedSource(t, 5), kafkatest.Start(t)
+	cfg, err := config.Build(config.YAML("test", fmt.Appendf(nil, `
+node: {id: n1, data_dir: %q}
+admin: {listen: "127.0.0.1:0"}
+connectors:
+  - name: shop
+    source: {host: 127.0.0.1, port: %d, user: repl, password: secret, table_patterns: [shop.outbox], start: earliest, debezium_offsets: %q}
+    kafka: {brokers: [%q], delivery: at_least_once, create_topics: {replication_factor: 1}}
+`, t.TempDir(), source.Port(), offsets, k.Brokers()[0])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := runNode(t, cfg)
+	eventually(t, "the connector fails", func() bool { return n.of("shop").State == "failed" })
+	c := n.of("shop")
+	if c.LastError == nil || c.LastError.Code != "debezium_offset_found" || !strings.Contains(c.LastError.Message, "--gtid-set u:1-13") || c.Published != 0 {
+		t.Errorf("%+v", c)
+	}
+	if err := os.Remove(offsets); err != nil {
+		t.Fatal(err)
+	}
+	n.must(t, 204, "POST", "/connectors/shop/restart", "")
+	eventually(t, "all rows", func() bool { return n.of("shop").Published == 5 })
 }
