@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,11 @@ type InvalidText struct {
 	// for the character that Java has there, else for U+FFFD. Otherwise, and always in
 	// rows that are selected, each is a question mark, as the server shows it.
 	AsJava bool
+	// Quirks takes the bytes of a streamed row for the characters that Debezium takes
+	// them for, also where the server has others.
+	Quirks bool
+	// Refuse refuses text that is not valid, as a nil policy does.
+	Refuse bool
 
 	replaced atomic.Uint64
 }
@@ -33,29 +39,53 @@ func (t *Table) SetInvalidText(p *InvalidText) {
 
 // decode is DecodeText under the policy.
 func (p *InvalidText) decode(charset, s string, selected bool) (string, error) {
-	text, err := DecodeText(charset, s)
-	if _, bad := err.(*BadTextError); p == nil || !bad { //nolint:errorlint // DecodeText wraps nothing
-		return text, err
+	// All but swe7 have ASCII in their lower half.
+	quirks := p != nil && p.Quirks && !selected && hasQuirks(charset) && (charset == "swe7" || firstNonASCII(s) >= 0)
+	if !quirks {
+		text, err := DecodeText(charset, s)
+		if err == nil || p == nil || p.Refuse {
+			return text, err
+		}
+		var bad *BadTextError
+		if !errors.As(err, &bad) {
+			return text, err
+		}
 	}
-	p.replaced.Add(1)
-	step := stepOf(charset)
+	set, step := charset, stepOf(charset)
+	if quirks {
+		set, step = quirkStep(charset)
+	}
 	var b strings.Builder
 	b.Grow(len(s) + len(s)/2)
-	for len(s) > 0 {
-		r, n := step(s)
-		switch {
-		case r >= 0:
-		case selected || !p.AsJava:
-			r, n = '?', shownLength(charset, s)
-		default:
-			if r, n = javaCharacter(charset, s); r < 0 {
-				r, n = utf8.RuneError, badLength(charset, s)
+	invalid := false
+	for i := 0; i < len(s); {
+		rest := s[i:]
+		r, n := step(rest)
+		if r < 0 {
+			if p.Refuse {
+				return "", &BadTextError{charset, i}
 			}
+			invalid = true
+			r, n = p.replacement(set, rest, selected)
 		}
 		b.WriteRune(r)
-		s = s[min(n, len(s)):]
+		i += min(n, len(rest))
+	}
+	if invalid {
+		p.replaced.Add(1)
 	}
 	return b.String(), nil
+}
+
+// replacement is what stands for the n bytes that s begins with and that are not valid.
+func (p *InvalidText) replacement(charset, s string, selected bool) (r rune, n int) {
+	if selected || !p.AsJava {
+		return '?', shownLength(charset, s)
+	}
+	if r, n = javaCharacter(charset, s); r < 0 {
+		return utf8.RuneError, badLength(charset, s)
+	}
+	return r, n
 }
 
 // stepOf reads one character of any set that DecodeText knows.

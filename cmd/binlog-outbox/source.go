@@ -42,16 +42,15 @@ type sources struct {
 	step    atomic.Pointer[string]
 }
 
-// invalidText is nil where text that is not valid stops the connector.
-func invalidText(word config.InvalidText, reg prometheus.Registerer) *schema.InvalidText {
-	var p *schema.InvalidText
-	switch word {
-	case config.InvalidTextReplace:
-		p = &schema.InvalidText{AsJava: true}
-	case config.InvalidTextQuestionMark:
-		p = &schema.InvalidText{}
-	default:
-		return nil
+// invalidText is nil where text is taken as the server has it, and what is not valid stops
+// the connector.
+func invalidText(c *config.Connector, reg prometheus.Registerer) *schema.InvalidText {
+	p := &schema.InvalidText{AsJava: c.Values.InvalidText == config.InvalidTextReplace, Quirks: c.Debezium.Quirks}
+	if c.Values.InvalidText == config.InvalidTextStop {
+		if !p.Quirks {
+			return nil
+		}
+		p.Refuse = true
 	}
 	if reg != nil {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
@@ -76,7 +75,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 		User: c.Source.User, ServerID: id,
 		Tables:               canal.Tables{Match: tables.Match, List: tableNames(tables)},
 		Needed:               route.needed,
-		InvalidText:          invalidText(c.Values.InvalidText, reg),
+		InvalidText:          invalidText(c, reg),
 		Updates:              !c.Outbox.Skips("u"),
 		RefusePartialUpdates: !c.Outbox.Skips("u") && c.Outbox.OnUpdate == config.UpdateFatal,
 		InitialOnly:          c.Source.Start == config.StartSnapshotOnly,

@@ -39,7 +39,7 @@ func (d draw) decimal() column {
 	precision := scale + 1 + d.IntN(20)
 	typ := fmt.Sprintf("%s(%d,%d)", d.pick("DECIMAL", "NUMERIC", "DEC", "FIXED"), precision, scale)
 	if d.chance(15) {
-		typ, scale = "DECIMAL", 0
+		typ = "DECIMAL"
 	}
 	c := column{typ, d.pick("1", "'2.0'", "-0", "0.5", "-1", "1e0", "'-3'", "+4", "0x05"), []string{"0", "1", "-1", "0.5", "-0.05", "9.99"}}
 	if d.chance(20) {

@@ -17,7 +17,7 @@ func moreGenerated(drawn []Case) []Case {
 		in.Group = "generated-initial"
 		out = append(out, in)
 	}
-	return append(out, bytesDefaultCase())
+	return append(out, bytesDefaultCase(), otherCharactersCase())
 }
 
 // ddlCase has a table to which columns are added while it is read, some with defaults
@@ -69,4 +69,19 @@ func bytesDefaultCase() Case {
 		Do:     []string{"INSERT INTO outbox (id, aggregatetype, aggregateid) VALUES (1, 'User', 1)", "INSERT INTO outbox VALUES (2, 'User', 1" + strings.Repeat(", NULL", 19) + ")"},
 		Config: merge(jsonForm().config, placing(strings.Join(items, ","))),
 	}
+}
+
+// otherCharactersCase has the codes for which Java has other characters than the server.
+func otherCharactersCase() Case {
+	c := Case{Group: "generated-charsets", Name: "codes for which Java has other characters", Differs: "charsets"}
+	for _, set := range [][2]string{
+		{"cp866", "fbfcfd"}, {"greek", "a1a2a3"}, {"hebrew", "adafb0"}, {"sjis", "815b815c815f8160"}, {"ujis", "a1bca1bda1c0f5a1"}, {"gbk", "a891a892a893"},
+		{"latin1", "80818d8f909d9e"}, {"tis620", "8090a1"}, {"dec8", "8090a4a6a8d7dddff7fd"}, {"koi8u", "a4a6a7adb4b6b7bd"}, {"swe7", "405b5c5d5e607b7c7d7e"},
+	} {
+		name := "o_" + set[0]
+		c.Tables = append(c.Tables, name)
+		c.Setup = append(c.Setup, fmt.Sprintf("CREATE TABLE %s (id INT PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid VARCHAR(20) NOT NULL, payload VARCHAR(50) CHARACTER SET %s)", name, set[0]))
+		c.Do = append(c.Do, fmt.Sprintf("INSERT INTO %s VALUES (1, 'User', '%s', _%s x'%s')", name, set[0], set[0], set[1]))
+	}
+	return c
 }
