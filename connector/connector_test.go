@@ -428,6 +428,28 @@ func TestShortLivesMakeProgress(t *testing.T) {
 	})
 }
 
+// With at-least-once delivery the second batch waits until the first is saved: while
+// starts are slow, nothing else would bound what each of them repeats. Kafka knows
+// where the first ended with exactly-once.
+func TestSecondBatchWaitsForTheFirstSave(t *testing.T) {
+	for _, exactlyOnce := range []bool{false, true} {
+		early := 0
+		for seed := range uint64(20) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(seed, exactlyOnce)
+				w.faults = 0
+				w.life(w.connector(), 20*time.Second, true)
+				if w.savesAtSecond < 2 { // where it began, and the first batch
+					early++
+				}
+			})
+		}
+		if early > 0 != exactlyOnce {
+			t.Errorf("exactly once %t: in %d of 20 terms the second batch was published before the first was saved", exactlyOnce, early)
+		}
+	}
+}
+
 // drain takes batches without an idle tick until p is closed.
 func drain(t *testing.T, p *pipe, look func(*batch)) {
 	t.Helper()

@@ -31,6 +31,7 @@ type saver struct {
 
 	wake     chan struct{}
 	finished chan struct{}
+	first    chan struct{} // closed when the first batch is saved, or could not be
 }
 
 // newSaver returns a saver that stands at from. When the sink was ahead of the
@@ -39,7 +40,7 @@ func newSaver(p Positions, from position.Position, cfg Config, m *metrics, log *
 	s := &saver{
 		positions: p, position: from.Clone(), metrics: m, log: log,
 		every: cfg.SaveEvery, quiet: cfg.SaveQuiet, timeout: cfg.SaveTimeout,
-		wake: make(chan struct{}, 1), finished: make(chan struct{}),
+		wake: make(chan struct{}, 1), finished: make(chan struct{}), first: make(chan struct{}),
 	}
 	if stored, found := p.Position(); !found || !stored.Covers(from) {
 		s.dirty, s.moved = true, time.Now()
@@ -63,6 +64,23 @@ func (s *saver) current() position.Position {
 	return s.position.Clone()
 }
 
+// awaitFirst waits until the first batch is saved, or could not be, but not longer than
+// a save may take its time anyway.
+func (s *saver) awaitFirst(ctx context.Context) {
+	select {
+	case <-s.first:
+		return
+	default:
+	}
+	timer := time.NewTimer(s.every)
+	defer timer.Stop()
+	select {
+	case <-s.first:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // finish lets run save what is left and return.
 func (s *saver) finish() { close(s.finished) }
 
@@ -75,6 +93,7 @@ func (s *saver) run(ctx context.Context) error {
 	began := time.NewTimer(s.every / 4)
 	defer began.Stop()
 	first, next := true, time.Time{}
+	ended := sync.OnceFunc(func() { close(s.first) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -94,6 +113,9 @@ func (s *saver) run(ctx context.Context) error {
 			}
 			s.log.Warn("position not saved, trying again", "error", err)
 			signal(s.wake)
+		}
+		if !first {
+			ended()
 		}
 		next = time.Now().Add(s.every)
 	}

@@ -46,6 +46,9 @@ type world struct {
 	busy   bool          // the store refuses every other save
 	trail  int           // of Config.Trail, in ids
 	saves  int
+	// savesAtSecond is how many saves there had been when a term published its second
+	// batch.
+	savesAtSecond int
 	// attempts is Config.MaxAttempts when it is above 0.
 	attempts int
 	bad      badRows
@@ -237,9 +240,10 @@ func (s *simSource) Close() error {
 // --- sink
 
 type simSink struct {
-	w      *world
-	opened bool
-	dead   bool
+	w       *world
+	opened  bool
+	dead    bool
+	commits int
 }
 
 func (w *world) NewSink(uint64) (Sink, error) {
@@ -267,6 +271,11 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 	if s.dead || !s.opened {
 		return 0, errors.New("a sink was used after an error or before it was opened")
 	}
+	s.w.mu.Lock()
+	if s.commits++; s.commits == 2 {
+		s.w.savesAtSecond = s.w.saves
+	}
+	s.w.mu.Unlock()
 	broken := s.w.chance()
 	if ctx.Err() != nil {
 		s.dead = true

@@ -324,6 +324,9 @@ func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
 		}
 	})
 	t.published(b, durable, started)
+	if err == nil && !t.sinks.KeepsPosition() {
+		t.saver.awaitFirst(ctx) // or a term that is cut off early repeats much more than one batch
+	}
 	return err
 }
 
