@@ -152,7 +152,7 @@ func missing(s *session, server *Server, cfg Config, ours *position.Set) (lost *
 
 func (s *Server) isOwn(origin uuid.UUID) bool { return strings.EqualFold(origin.String(), s.UUID) }
 
-func behind(lacks *position.Set) error {
+func behind(lacks *position.Set) *Error {
 	e := newError(Behind, nil, "the server lacks transactions that were already published: %s; it has lost them (failover, restore or reset) "+
 		"and will give their numbers to others, so going on would skip those", lacks)
 	e.Difference = lacks.String()
@@ -234,7 +234,12 @@ func checkMariaDB(s *session, server *Server, from position.Position) error {
 		if server.ReadOnly != "" {
 			return lagging(lacks, isReplica(server))
 		}
-		return behind(lacks)
+		e := behind(lacks)
+		if server.LooseGTIDs {
+			e.msg += "; or else, since gtid_strict_mode is OFF, a server that did not know these numbers has written lower ones after them: " +
+				"then nothing is lost, and a position at the server's gtid_binlog_pos goes on; set gtid_strict_mode=ON against it"
+		}
+		return e
 	}
 	logs, err := s.binlogs()
 	if err != nil || len(logs) == 0 {

@@ -23,6 +23,9 @@ type Server struct {
 	ServerID uint32
 	// GTIDMode is gtid_mode on MySQL ("ON", "OFF_PERMISSIVE", ...), "ON" on MariaDB.
 	GTIDMode string
+	// LooseGTIDs says that MariaDB lets a server write lower numbers than its domain has
+	// (gtid_strict_mode=OFF): such a domain looks as if it had lost its newest ones.
+	LooseGTIDs bool
 	// Executed are all transactions of the server: gtid_executed, on MariaDB
 	// gtid_binlog_pos.
 	Executed *position.Set
@@ -176,7 +179,7 @@ func (s *session) inspect() (*Server, error) {
 	r, err := s.query("its settings", "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_id', 'server_uuid', 'gtid_mode', 'log_bin', "+
 		"'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_row_value_options', "+
 		"'read_only', 'super_read_only', 'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', 'expire_logs_days', "+
-		"'log_slave_updates', 'log_replica_updates', 'wsrep_on', 'lower_case_table_names', 'innodb_native_foreign_keys')")
+		"'log_slave_updates', 'gtid_strict_mode', 'log_replica_updates', 'wsrep_on', 'lower_case_table_names', 'innodb_native_foreign_keys')")
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +197,8 @@ func (s *session) inspect() (*Server, error) {
 			out.UUID = v
 		case "gtid_mode":
 			out.GTIDMode = v
+		case "gtid_strict_mode":
+			out.LooseGTIDs = !isOn(v)
 		case "log_bin":
 			out.LogBin = v
 		case "binlog_format":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,7 @@ func probeSource(ctx context.Context, node *config.Config, c *config.Connector) 
 	}
 	cc.SpoolDir += ".probe" // what lies in the connector's own must stay
 	out := []Check{{Name: "source: connection", Status: CheckOK, Detail: fmt.Sprintf("%s %s at %s:%d", server.Flavor, server.Version, cc.Host, cc.Port)}}
+	out = append(out, tlsCheck(c.Source.TLS.Mode, cc.Host))
 	out = append(out, serverChecks(server, c.Source.Positions)...)
 	at, err := canal.CurrentPosition(ctx, cc)
 	if err == nil {
@@ -96,6 +98,29 @@ func probeSource(ctx context.Context, node *config.Config, c *config.Connector) 
 		out = append(out, initialCheck(ctx, cc, server.GTIDMode == "ON" && c.Source.Positions != config.PositionsFile))
 	}
 	return out
+}
+
+// tlsCheck tells what somebody between here and the server can do. Nobody is between on
+// the same host.
+func tlsCheck(mode config.SSLMode, host string) Check {
+	c := Check{Name: "source: TLS", Status: CheckOK, Detail: string(mode)}
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && ip.IsLoopback() {
+		return c
+	}
+	const fix = "set source.tls.mode to verify_identity, with source.tls.ca"
+	switch mode {
+	case config.SSLDisabled:
+		c.Detail += ": whoever is between here and the server reads and changes what it sends"
+		c.Status, c.Fix = CheckWarning, fix
+	case config.SSLPreferred:
+		c.Detail += ": whoever is between here and the server can have it go without TLS"
+		c.Status, c.Fix = CheckWarning, fix
+	case config.SSLRequired:
+		c.Detail += ": whoever is between here and the server can pass for the server, since its certificate is not checked"
+		c.Status, c.Fix = CheckWarning, fix
+	}
+	return c
 }
 
 // initialCheck reads a row of each outbox table, as the start will.
