@@ -106,8 +106,6 @@ func (f field) comment() string {
 	return text
 }
 
-func upperFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
-
 func nonEmpty(list []string) []string {
 	var out []string
 	for _, s := range list {
