@@ -107,10 +107,11 @@ type Config struct {
 	InitialOnly bool
 
 	// Heartbeat is the period at which an idle server is asked to send a sign of
-	// life; default 10 s. After 2.5 periods of silence the connection is given up.
+	// life; default 10 s. After 2.5 periods of silence the connection is given up, but
+	// before the first event only when the server does not answer otherwise either.
 	Heartbeat time.Duration
-	// ConnectTimeout bounds each step of connecting and each metadata query;
-	// default 10 s.
+	// ConnectTimeout bounds the dial, the login, and the wait for the answer to each
+	// metadata query, all of which may take six times as long; default 10 s.
 	ConnectTimeout time.Duration
 
 	// QueueBytes bounds the decoded transactions that wait for Next; default
@@ -129,7 +130,7 @@ type Config struct {
 	// PartBytes bounds the parts of a spooled transaction; default 8 MiB.
 	PartBytes int
 	// MaxUncompressed bounds what one compressed transaction may inflate to;
-	// default 16 GiB. It protects from hostile or broken servers, not from large
+	// default 16 GiB. One event has 1 GiB at the most, as on servers. It protects from hostile or broken servers, not from large
 	// transactions, which are walked as a stream.
 	MaxUncompressed int64
 
