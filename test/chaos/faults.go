@@ -42,7 +42,7 @@ func (s *Stage) pick(ctx context.Context, step plan.Step) *node {
 // begin begins a fault and returns what ends it, and against what it is.
 func (s *Stage) begin(ctx context.Context, step plan.Step) (end undo, on string, err error) {
 	switch step.Kind {
-	case plan.KillBroker, plan.PauseBroker:
+	case plan.KillBroker, plan.PauseBroker, plan.SleepBroker:
 		k := s.kafka.Brokers[step.Number%len(s.kafka.Brokers)]
 		on = fmt.Sprintf("broker %d", k.NodeID())
 		if step.Kind == plan.KillBroker {
@@ -58,6 +58,11 @@ func (s *Stage) begin(ctx context.Context, step plan.Step) (end undo, on string,
 	case plan.SwitchSource:
 		on, err = s.switchOver(ctx)
 		return nothing, on, err
+	case plan.Leaderless:
+		return s.leaderless(ctx, step)
+	case plan.SlowBrokers:
+		rate := float64(60_000 + step.Number%140_000)
+		return func(ctx context.Context) error { return s.quota(ctx, nil) }, fmt.Sprintf("%.0f bytes/s", rate), s.quota(ctx, &rate)
 	case plan.Outage:
 		return s.outage, "all servers", s.killServers()
 	case plan.LateRequests, plan.LostRequests, plan.StallRequests:
@@ -119,6 +124,10 @@ func (s *Stage) beginAt(n *node, step plan.Step) (undo, error) {
 		return func(context.Context) error { set(0); return nil }, nil
 	case plan.FullDisk:
 		return s.fillDisk(n)
+	case plan.SilentHosts:
+		return s.silence(n, step.Number)
+	case plan.Strangers:
+		return s.strangers(n), nil
 	}
 	return nothing, fmt.Errorf("nobody knows how to do %q", step.Kind)
 }

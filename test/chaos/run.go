@@ -34,6 +34,7 @@ func load(o Options) workload.Load {
 	if o.MariaDB {
 		l.Compressed = 0
 	}
+	l.Large, l.LargeRows = 2000, largeRows
 	return l
 }
 
@@ -83,15 +84,18 @@ type run struct {
 	samples []judge.Sample
 }
 
-// lockOf is what a kind of fault must have for itself.
-func (r *run) lockOf(kind plan.Kind) *sync.Mutex {
+// locksOf are what a kind of fault must have for itself, in the order in which they
+// are taken.
+func (r *run) locksOf(kind plan.Kind) []*sync.Mutex {
 	switch kind {
-	case plan.KillNode, plan.StopNode, plan.PauseNode, plan.SleepNode, plan.FullDisk:
-		return &r.processes
-	case plan.KillBroker, plan.PauseBroker:
-		return &r.brokers
+	case plan.KillNode, plan.StopNode, plan.PauseNode, plan.SleepNode, plan.FullDisk, plan.SilentHosts, plan.ChangeTables:
+		return []*sync.Mutex{&r.processes}
+	case plan.KillBroker, plan.PauseBroker, plan.SleepBroker:
+		return []*sync.Mutex{&r.brokers}
+	case plan.Leaderless:
+		return []*sync.Mutex{&r.processes, &r.brokers}
 	case plan.KillMySQL, plan.PauseMySQL, plan.SwitchSource:
-		return &r.databases
+		return []*sync.Mutex{&r.databases}
 	}
 	return nil
 }
@@ -190,7 +194,7 @@ func (r *run) usages(ctx context.Context) (out []judge.Usage, err error) {
 // fault does one step and undoes it. Faults that would undo each other wait: what
 // takes longer than planned on a busy machine may reach into the next round.
 func (r *run) fault(ctx context.Context, step plan.Step) error {
-	if lock := r.lockOf(step.Kind); lock != nil {
+	for _, lock := range r.locksOf(step.Kind) {
 		lock.Lock()
 		defer lock.Unlock()
 	}
@@ -198,7 +202,11 @@ func (r *run) fault(ctx context.Context, step plan.Step) error {
 		return nil
 	}
 	began := time.Now()
-	end, on, err := r.begin(ctx, step)
+	begin := r.begin
+	if step.Kind == plan.ChangeTables {
+		begin = r.changeTables
+	}
+	end, on, err := begin(ctx, step)
 	r.mu.Lock()
 	r.done = append(r.done, Done{Step: step, On: on, Began: began})
 	r.mu.Unlock()
@@ -297,9 +305,9 @@ func (s *Stage) executed(ctx context.Context) (*position.Set, error) {
 func (r *run) gather(ctx context.Context) error {
 	var broken []error
 	for _, n := range r.nodes {
-		orderly, err := n.terminate(30 * time.Second)
+		orderly, err := n.terminate(endsWithin)
 		if err == nil && !orderly {
-			err = fmt.Errorf("node %s did not end within 30 s of SIGTERM", n.name)
+			err = fmt.Errorf("node %s did not end within %v of SIGTERM", n.name, endsWithin)
 		}
 		broken = append(broken, err, panicked(n))
 	}
@@ -405,6 +413,9 @@ func see(r *kgo.Record) history.Seen {
 func (o Options) Without() (kinds []plan.Kind) {
 	if o.Sources < 2 {
 		kinds = append(kinds, plan.SwitchSource)
+	}
+	if o.Brokers < 3 || !o.Unreplicated {
+		kinds = append(kinds, plan.Leaderless)
 	}
 	return kinds
 }

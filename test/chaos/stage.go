@@ -33,6 +33,11 @@ const (
 	// faults can last longer. The brokers look for such transactions once a second.
 	transactionTimeout = 10 * time.Second
 	requestTimeout     = 2 * time.Second
+
+	// Now and then a transaction has largeRows rows, and takes partRows of them at a
+	// time to Kafka.
+	largeRows = 3000
+	partRows  = 400
 )
 
 // Options say what a stage is made of.
@@ -43,6 +48,8 @@ type Options struct {
 	// sources the second follows the first.
 	Nodes, Brokers, Sources int
 	MariaDB                 bool
+	// Unreplicated gives the topics one replica, whatever the number of brokers.
+	Unreplicated bool
 	// Direct leaves out all proxies, for measurements.
 	Direct bool
 	Seed   uint64
@@ -60,6 +67,7 @@ type Stage struct {
 	primary atomic.Int32 // index of the source that takes writes
 	nodes   []*node
 	shop    *workload.Shop
+	side    atomic.Bool // the connector's tables include the one that is written beside the outbox
 }
 
 // NewStage starts everything but the nodes' faults: servers, a shop, and nodes that
@@ -235,6 +243,14 @@ func (s *Stage) configure(n *node, links bool) error {
 		}
 		peers = append(peers, to.name+"="+addr)
 	}
+	tables := []string{database + ".outbox"}
+	if s.side.Load() {
+		tables = append(tables, database+"."+workload.Side)
+	}
+	replicas := min(3, s.options.Brokers)
+	if s.options.Unreplicated {
+		replicas = 1
+	}
 	source := s.source().Addr()
 	var brokers []string
 	for _, k := range s.kafka.Brokers {
@@ -259,16 +275,18 @@ admin: {listen: "127.0.0.1:0"}
 log: {format: json}
 connectors:
   - name: %s
-    source: {host: %s, port: %s, user: %s, password: %s, table: %s.outbox, start: earliest, heartbeat: 1s, connect_timeout: 5s}
+    source: {host: %s, port: %s, user: %s, password: %s, tables: [%s], start: earliest, heartbeat: 1s, connect_timeout: 5s}
     outbox: {additional: ["type:header:eventType"]}
     kafka:
       brokers: [%s]
       transaction_timeout: %v
       request_timeout: %v
       create_topics: {partitions: %d, replication_factor: %d}
+      position_replication_factor: %d
+    limits: {batch_records: %d, transaction_rows: %d}
     retry: {initial: 100ms, max: 2s}
-`, n.name, n.data(), n.listen, quoted(peers), connectorName, host, port, servers.CDCUser, servers.CDCPassword, database,
-		quoted(brokers), transactionTimeout, requestTimeout, partitions, min(3, s.options.Brokers))
+`, n.name, n.data(), n.listen, quoted(peers), connectorName, host, port, servers.CDCUser, servers.CDCPassword, strings.Join(tables, ", "),
+		quoted(brokers), transactionTimeout, requestTimeout, partitions, replicas, replicas, partRows, partRows)
 	return os.WriteFile(n.config(), []byte(text), 0o600)
 }
 

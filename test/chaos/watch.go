@@ -21,6 +21,8 @@ type watch struct {
 	seen  [][]judge.Entry
 	count int
 	last  time.Time // when the newest record came
+	// newest is that record's number in its transaction.
+	newest uint32
 	// arrivals are the times at which fetches with records came.
 	arrivals []time.Time
 }
@@ -37,7 +39,9 @@ func (w *watch) add(records []kafkatest.Record, at time.Time) {
 	defer w.mu.Unlock()
 	for _, r := range records {
 		if int(r.Partition) < len(w.seen) {
-			w.seen[r.Partition] = append(w.seen[r.Partition], entry(r))
+			e := entry(r)
+			w.seen[r.Partition] = append(w.seen[r.Partition], e)
+			w.newest = e.Row.Number
 			w.count++
 		}
 	}
@@ -81,6 +85,14 @@ func (w *watch) arrivedAfter(t time.Time) time.Time {
 		return w.arrivals[0]
 	}
 	return time.Time{}
+}
+
+// inLarge reports whether the newest record is neither of the first nor of the last
+// part of a large transaction.
+func (w *watch) inLarge() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.newest >= partRows/2 && w.newest < largeRows-partRows
 }
 
 func (w *watch) stop() [][]judge.Entry {

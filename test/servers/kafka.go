@@ -213,6 +213,8 @@ func (k *Kafka) properties(cluster []*Kafka) string {
 		"broker.heartbeat.interval.ms=500",
 		"replica.lag.time.max.ms=3000",
 		"log.cleaner.dedupe.buffer.size=16777216", // of 128 MB that the heap lacks
+		// Records of tests carry times of long ago, and none is to go for that.
+		"log.retention.ms=-1",
 	}
 	return strings.Join(append(lines, k.options.Properties...), "\n") + "\n"
 }
@@ -235,7 +237,11 @@ func (k *Kafka) configure(ctx context.Context, cluster []*Kafka, clusterID strin
 	if heap == "" {
 		heap = "512m"
 	}
-	args := append([]string{"-Xmx" + heap}, k.options.JVMArgs...)
+	logging := k.folder.join("log4j2.properties")
+	if err := os.WriteFile(logging, []byte(kafkaLogging+brokerLogging), 0o644); err != nil {
+		return err
+	}
+	args := append([]string{"-Xmx" + heap, "-Dlog4j2.configurationFile=" + logging}, k.options.JVMArgs...)
 	// The start's context does not bound the broker's life.
 	k.command = func() *exec.Cmd { return k.dist.java(context.Background(), args, "kafka.Kafka", settings) }
 	return nil

@@ -40,6 +40,12 @@ appender.console.layout.type=PatternLayout
 appender.console.layout.pattern=%d{ISO8601} %p %m (%c)%n
 `
 
+// brokerLogging has a broker tell of the transaction markers that it does not write,
+// which is no warning to it and lost or repeated records to its clients.
+const brokerLogging = `logger.markers.name=kafka.coordinator.transaction.TransactionMarkerChannelManager
+logger.markers.level=info
+`
+
 // findKafka answers the program, fetched if need be.
 func findKafka(ctx context.Context, log io.Writer) (*kafkaDist, error) {
 	cache, err := cacheDir()

@@ -22,6 +22,8 @@ type Proxy struct {
 	refuse  bool
 	paused  bool
 	hole    bool
+	silent  bool
+	filling []net.Conn // fill the listener's queue while silent
 	latency time.Duration
 	limit   int64 // bytes from the server until the next cut; negative for none
 }
@@ -76,6 +78,45 @@ func (p *Proxy) Refuse(on bool) { p.set(func() { p.refuse = on }) }
 // had traffic meanwhile is of no use afterwards.
 func (p *Proxy) Blackhole(on bool) { p.set(func() { p.hole = on }) }
 
+// Swallow makes the address that of a host which swallows packets, while on: what
+// open connections send is lost as with Blackhole, and new ones are not even taken,
+// so that whoever dials waits until it gives up. Afterwards all connections are cut.
+func (p *Proxy) Swallow(on bool) error {
+	p.set(func() { p.silent, p.hole = on, on })
+	if on {
+		return p.fill()
+	}
+	p.mu.Lock()
+	filling := p.filling
+	p.filling = nil
+	p.mu.Unlock()
+	for _, c := range filling {
+		c.Close()
+	}
+	p.Cut()
+	return setBacklog(p.listener, 4096)
+}
+
+// fill makes connections until the system takes no more of them.
+func (p *Proxy) fill() error {
+	if err := setBacklog(p.listener, 0); err != nil {
+		return err
+	}
+	// After a first refusal the accepting goroutine may still take one of the queue.
+	for refused := 0; refused < 2; {
+		c, err := net.DialTimeout("tcp", p.Addr(), 100*time.Millisecond)
+		if err != nil {
+			refused++
+			continue
+		}
+		refused = 0
+		p.mu.Lock()
+		p.filling = append(p.filling, c)
+		p.mu.Unlock()
+	}
+	return nil
+}
+
 // Pause holds back what either side sends, while on, and lets all of it pass in
 // order afterwards.
 func (p *Proxy) Pause(on bool) { p.set(func() { p.paused = on }) }
@@ -106,6 +147,9 @@ func (p *Proxy) set(change func()) {
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
+	for _, c := range p.filling {
+		c.Close()
+	}
 	p.cutLocked()
 	p.changed.Broadcast()
 	p.mu.Unlock()
@@ -125,6 +169,9 @@ func (p *Proxy) accept() {
 		}
 		c := &proxyConn{client: client}
 		p.mu.Lock()
+		for p.silent && !p.closed {
+			p.changed.Wait()
+		}
 		if p.closed || p.refuse {
 			p.mu.Unlock()
 			client.Close()

@@ -237,3 +237,32 @@ func TestProxyWithoutServer(t *testing.T) {
 	defer p.Close()
 	talk(t, p).mustEnd(t)
 }
+
+// A host that swallows packets: open connections hear nothing, new ones are not made,
+// and afterwards all is as before.
+func TestProxySwallow(t *testing.T) {
+	p := proxied(t)
+	one := talk(t, p)
+	one.say(t, "a")
+	one.mustHear(t, "a")
+	for range 2 {
+		if err := p.Swallow(true); err != nil {
+			t.Fatal(err)
+		}
+		one.say(t, "b")
+		one.mustHearNothing(t)
+		if c, err := net.DialTimeout("tcp", p.Addr(), 300*time.Millisecond); err == nil {
+			c.Close()
+			t.Error("a connection was made")
+		} else if timeout := (net.Error)(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("dialling: %v, want a time-out", err)
+		}
+		if err := p.Swallow(false); err != nil {
+			t.Fatal(err)
+		}
+		one.mustEnd(t)
+		one = talk(t, p)
+		one.say(t, "c")
+		one.mustHear(t, "c")
+	}
+}

@@ -3,6 +3,7 @@
 //	go run ./test/chaos/cmd                          ten minutes of faults
 //	go run ./test/chaos/cmd -time 1h -sources 2      an hour, with switch-overs of MySQL
 //	go run ./test/chaos/cmd -seed 7 -time 5m         the plan of that seed
+//	go run ./test/chaos/cmd -brokers 3 -unreplicated partitions may be without a leader
 //	go run ./test/chaos/cmd -rush -time 20m          as many takeovers as possible
 //	go run ./test/chaos/cmd zombie -times 20         leaders that sleep for a minute
 //	go run ./test/chaos/cmd outage -times 1 -asleep 2m   MySQL and all brokers gone
@@ -58,6 +59,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&s.options.Brokers, "brokers", 1, "brokers of Kafka")
 	flags.IntVar(&s.options.Sources, "sources", 1, "MySQL servers; the second follows the first and takes its place now and then")
 	flags.BoolVar(&s.options.MariaDB, "mariadb", false, "MariaDB in place of MySQL")
+	flags.BoolVar(&s.options.Unreplicated, "unreplicated", false, "one replica for each topic of the connector, whatever the number of brokers")
 	flags.DurationVar(&s.time, "time", 10*time.Minute, "how long in all")
 	flags.DurationVar(&s.each, "each", 10*time.Minute, "how long before everything is made anew, with another seed")
 	flags.IntVar(&s.times, "times", 20, "how often, of zombie, outage and failover")

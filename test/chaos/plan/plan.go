@@ -34,6 +34,13 @@ const (
 	PauseMySQL    Kind = "SIGSTOP of mysqld"
 	SwitchSource  Kind = "switch-over of the source"
 	FullDisk      Kind = "a full disk under a node"
+	// SleepBroker lasts longer than the controller waits for a broker.
+	SleepBroker  Kind = "SIGSTOP of a broker beyond its session"
+	Leaderless   Kind = "a partition without a leader, and a take-over meanwhile"
+	SlowBrokers  Kind = "a quota for producers"
+	SilentHosts  Kind = "MySQL or the brokers swallow a node's packets"
+	ChangeTables Kind = "other tables in mid-transaction"
+	Strangers    Kind = "300 strangers at a node's peer port"
 	// Outage is in no plan that a seed makes.
 	Outage Kind = "MySQL and all brokers gone at once"
 )
@@ -63,6 +70,8 @@ func specs() []spec {
 		{KillBroker, 3, 200 * ms, 2 * sec, "broker"}, {PauseBroker, 3, 500 * ms, 5 * sec, "broker"},
 		{KillMySQL, 2, 200 * ms, 2 * sec, "mysql"}, {PauseMySQL, 2, 500 * ms, 4 * sec, "mysql"},
 		{SwitchSource, 2, 0, 0, "mysql"}, {FullDisk, 2, sec, 4 * sec, "disk"},
+		{SleepBroker, 3, 4 * sec, 7 * sec, "broker"}, {Leaderless, 4, sec, 4 * sec, "broker"}, {SlowBrokers, 3, 3 * sec, 8 * sec, "quota"},
+		{SilentHosts, 3, 2 * sec, 7 * sec, "kafka"}, {ChangeTables, 3, 200 * ms, sec, "node"}, {Strangers, 3, 2 * sec, 6 * sec, "peers"},
 	}
 }
 

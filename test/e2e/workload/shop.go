@@ -62,6 +62,9 @@ type Options struct {
 	Seed       uint64 // of all that is random
 }
 
+// Side is a table like the outbox, with rows that no check looks at.
+const Side = "outbox_side"
+
 // Create drops the database if there is one and makes it new.
 func Create(ctx context.Context, server Server, o Options) (*Shop, error) {
 	s := &Shop{server: server, options: o, live: newSessions(), counters: make([]uint64, o.Partitions)}
@@ -76,6 +79,7 @@ func Create(ctx context.Context, server Server, o Options) (*Shop, error) {
 			type VARCHAR(255) NOT NULL,
 			payload LONGTEXT NOT NULL,
 			created_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6))`,
+		"CREATE TABLE " + Side + " LIKE outbox",
 		"CREATE TABLE counters (p INT NOT NULL PRIMARY KEY, n BIGINT UNSIGNED NOT NULL)",
 		"CREATE TABLE ledger (txn BIGINT UNSIGNED NOT NULL, p INT NOT NULL, seq BIGINT UNSIGNED NOT NULL, PRIMARY KEY (txn, p))",
 		"CREATE TABLE orders (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, customer VARCHAR(64), total DECIMAL(10,2), changed TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3))",

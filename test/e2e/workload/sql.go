@@ -111,9 +111,16 @@ func (b *statement) transaction(t *history.Txn, k kind) {
 	if k.foreign {
 		b.add("INSERT INTO orders (customer, total) VALUES ('somebody', 12.50);")
 	}
-	if t.UndoneFrom == 0 {
+	switch {
+	case k.large:
+		const each = 60
+		for from := uint32(1); from <= t.Rows; from += each {
+			b.rows(t, from, min(t.Rows, from+each-1))
+			b.add("INSERT INTO ", Side, " (id, aggregatetype, aggregateid, type, payload) VALUES (UUID(), 'side', '1', 'T', 'beside'), (UUID(), 'side', '2', 'T', 'beside');")
+		}
+	case t.UndoneFrom == 0:
 		b.rows(t, 1, t.Rows)
-	} else {
+	default:
 		b.rows(t, 1, t.UndoneFrom-1)
 		b.add("SAVEPOINT here;")
 		b.rows(t, t.UndoneFrom, t.UndoneTo)

@@ -40,10 +40,13 @@ type Load struct {
 	// of their rows by a savepoint, that are compressed (MySQL only), that write
 	// another table as well, and that delete their rows again.
 	RolledBack, Savepoint, Compressed, Foreign, Tidy int
+	// One transaction in Large has LargeRows rows, with rows of the table Side in
+	// between; 0: none has.
+	Large, LargeRows int
 }
 
 // kind is how one transaction goes about it.
-type kind struct{ rollback, compressed, foreign, tidy bool }
+type kind struct{ rollback, compressed, foreign, tidy, large bool }
 
 // Write runs the load to its end and adds it to the journal. A connection or a
 // server that goes away is waited for; a statement that the server refuses for
@@ -238,6 +241,10 @@ func (w *session) draw() (*history.Txn, kind) {
 	rows := 1
 	if w.load.MaxRows > 1 && !w.load.Quick {
 		rows = 1 + w.random.IntN(w.load.MaxRows)
+	}
+	if w.load.Large > 0 && w.random.IntN(w.load.Large) == 0 {
+		t := &history.Txn{ID: w.id(), Rows: uint32(w.load.LargeRows), Size: int32(w.load.Size), Keys: w.keys(20)}
+		return t, kind{large: true}
 	}
 	t := &history.Txn{ID: w.id(), Rows: uint32(rows), Size: int32(w.load.Size), Keys: w.keys(1 + w.random.IntN(min(rows, 3)))}
 	if rows > 1 && w.per(w.load.Savepoint) {
