@@ -214,11 +214,11 @@ func TestB018RealGTIDModes(t *testing.T) {
 func TestB020RealHalfOpenConnection(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		p := db.behindProxy()
-		db.cfg.Heartbeat = 300 * time.Millisecond
+		db.cfg.Heartbeat = 600 * time.Millisecond
 		r := db.open(db.now())
 		// Idle for several read timeouts: heartbeats keep it up.
 		heard := r.Status().Heard
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(4 * time.Second)
 		if st := r.Status(); !st.Connected || !st.Heard.After(heard) {
 			t.Fatalf("idle: %+v", st)
 		}

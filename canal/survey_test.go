@@ -53,7 +53,7 @@ func TestSurveyBytes(t *testing.T) {
 // when it began another binlog, by GTID set and by file.
 func TestRealSurveyOfAnIdleServer(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
-		db.cfg.Heartbeat = 200 * time.Millisecond
+		db.cfg.Heartbeat = 600 * time.Millisecond
 		for _, byFile := range []bool{false, true} {
 			from := db.now()
 			if byFile {

@@ -8,6 +8,7 @@ import (
 
 // Questions go to the leader, or to a node by its name, and to nobody else.
 func TestAskOtherNodes(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	for i := range configs {
 		id := configs[i].NodeID

@@ -69,6 +69,7 @@ func leaderOf(t testing.TB, nodes []*runningNode) (leader *runningNode, others [
 }
 
 func TestClusterWithTLS(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, newAuthority(t))
 	nodes := startAll(t, configs)
 	leader, followers := leaderOf(t, nodes)
@@ -130,6 +131,7 @@ func TestClusterWithTLS(t *testing.T) {
 // TestB089LeadershipMoves stops leaders in turn: a new one leads under a higher
 // term, no two f run at once, and every context ends with a cause.
 func TestB089LeadershipMoves(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	nodes := startAll(t, configs)
 	var running atomic.Int32
@@ -196,9 +198,10 @@ func TestB089LeadershipMoves(t *testing.T) {
 // TestShutdownHandsOver: the next leader does not have to wait until the last one
 // is missed.
 func TestShutdownHandsOver(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	for i := range configs {
-		configs[i].HeartbeatTimeout = 2 * time.Second
+		configs[i].HeartbeatTimeout = 5 * time.Second // far above what a hand-over takes
 	}
 	leader, others := leaderOf(t, startAll(t, configs))
 	must(t, leader.SavePosition(testContext(t), "orders", Run{Term: leader.term(), ID: "r"}, at(1)))
@@ -212,6 +215,7 @@ func TestShutdownHandsOver(t *testing.T) {
 
 // TestStepDownHandsOver: a leader that can't work gives way to one that can.
 func TestStepDownHandsOver(t *testing.T) {
+	t.Parallel()
 	nodes := startAll(t, clusterOf(t, 3, nil))
 	leader, _ := leaderOf(t, nodes)
 	blind := leader.cfg.NodeID
@@ -237,6 +241,7 @@ func TestStepDownHandsOver(t *testing.T) {
 
 // TestCutLeaderLosesLeadership: a leader without its peers ends f's context.
 func TestCutLeaderLosesLeadership(t *testing.T) {
+	t.Parallel()
 	nodes := startAll(t, clusterOf(t, 3, nil))
 	leader, followers := leaderOf(t, nodes)
 	l := leadUntil(testContext(t), leader.Node)
@@ -275,6 +280,7 @@ func TestCutLeaderLosesLeadership(t *testing.T) {
 // TestNoBootstrapWithoutAllPeers: a cluster does not begin before its nodes have
 // met, and an empty node beside a cluster waits.
 func TestNoBootstrapWithoutAllPeers(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	a, b := start(t, configs[0]), start(t, configs[1])
 	_, err := a.meet(testContext(t))
@@ -298,6 +304,7 @@ func TestNoBootstrapWithoutAllPeers(t *testing.T) {
 }
 
 func TestSnapshotReachesALateNode(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	for i := range configs {
 		configs[i].TrailingLogs = 1
@@ -327,6 +334,7 @@ func TestSnapshotReachesALateNode(t *testing.T) {
 // TestAloneRefusesAClustersDirectory: forgetting to list the peers must not look
 // like a hang.
 func TestAloneRefusesAClustersDirectory(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	nodes := startAll(t, configs)
 	for _, n := range nodes {

@@ -74,6 +74,7 @@ func TestDefaultsFitTheSize(t *testing.T) {
 
 // TestListenerInUse: the port is named at once, not after a timeout.
 func TestListenerInUse(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer ln.Close()

@@ -82,6 +82,7 @@ func must(t *testing.T, err error) {
 // TestB091B092DirectoriesThatAreRefused takes good directories, spoils them as
 // operators and disks do, and wants a text with what, where and what to do.
 func TestB091B092DirectoriesThatAreRefused(t *testing.T) {
+	t.Parallel()
 	log := func(dir string) string { return filepath.Join(dir, logFile) }
 	tests := []struct {
 		name      string
@@ -169,6 +170,7 @@ func TestB091B092DirectoriesThatAreRefused(t *testing.T) {
 // TestB092EachDamagedPage overwrites the head of each page of the log in turn:
 // the node refuses the file, or has lost nothing. It never crashes.
 func TestB092EachDamagedPage(t *testing.T) {
+	t.Parallel()
 	dir := filled(t, 0)
 	path := filepath.Join(dir, logFile)
 	whole, err := os.ReadFile(path)
@@ -223,6 +225,7 @@ func rewriteEntry(t *testing.T, path string, index uint64, change func(*raft.Log
 // TestB092OlderSnapshotAndWholeLog: a damaged snapshot costs nothing while the
 // log still holds all that was in it.
 func TestB092OlderSnapshotAndWholeLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := alone(t, dir) // 1024 trailing entries: nothing is cut off
 	for i := range uint64(50) {
@@ -241,6 +244,7 @@ func TestB092OlderSnapshotAndWholeLog(t *testing.T) {
 
 // TestSnapshotAndRestart: the state comes from a snapshot and the entries after it.
 func TestSnapshotAndRestart(t *testing.T) {
+	t.Parallel()
 	dir := filled(t, 2)
 	n := alone(t, dir)
 	if st, _ := n.Connector("orders"); st.Position.Seq != 50 || st.Revision != 50 {
@@ -253,6 +257,7 @@ func TestSnapshotAndRestart(t *testing.T) {
 }
 
 func TestSecondProcessOnTheDirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := alone(t, dir)
 	must(t, n.SetRunState(testContext(t), "orders", Paused, "", "ann"))
@@ -268,7 +273,7 @@ func TestSecondProcessOnTheDirectory(t *testing.T) {
 	if !strings.Contains(text, ErrDataDirInUse.Error()) || !strings.Contains(text, dir) {
 		t.Error("the second process does not say that the directory is in use")
 	}
-	if took := time.Since(begin); took > 10*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("the second process took %s to say so", took)
 	}
 	must(t, n.SetRunState(testContext(t), "orders", Running, "", "ann"))
@@ -277,6 +282,7 @@ func TestSecondProcessOnTheDirectory(t *testing.T) {
 // TestCrashDuringFirstStart: whatever is there after a crash at any step of the
 // first start, the next start goes on.
 func TestCrashDuringFirstStart(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		left func(t *testing.T, dir string)
@@ -319,6 +325,7 @@ func TestCrashDuringFirstStart(t *testing.T) {
 // TestUnknownCommandEndsRun: what this release does not understand ends the node
 // with a text, and is still there for the next release.
 func TestUnknownCommandEndsRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := alone(t, dir)
 	must(t, n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r"}, at(1)))
@@ -349,6 +356,7 @@ func TestUnknownCommandEndsRun(t *testing.T) {
 // TestStoredTermFails: raft panics when it can't store its term; the node must
 // end with the file's name instead.
 func TestStoredTermFails(t *testing.T) {
+	t.Parallel()
 	n := alone(t, t.TempDir())
 	must(t, n.dir.log.BoltStore.Close())
 	n.dir.log.mu.Lock()

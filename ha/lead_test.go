@@ -41,6 +41,7 @@ func receive[T any](t testing.TB, what string, ch <-chan T) T {
 }
 
 func TestLeadEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	n := alone(t, t.TempDir())
 	stop := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -59,6 +60,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 
 // TestLeadCanSaveDuringShutdown: Run waits for f, and f's last save still works.
 func TestLeadCanSaveDuringShutdown(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := alone(t, dir)
 	saved := make(chan error, 1)
@@ -88,6 +90,7 @@ func TestLeadCanSaveDuringShutdown(t *testing.T) {
 }
 
 func TestLeadReturnsErrors(t *testing.T) {
+	t.Parallel()
 	n := alone(t, t.TempDir())
 	broken := errors.New("broken")
 	calls := 0
@@ -100,6 +103,7 @@ func TestLeadReturnsErrors(t *testing.T) {
 // TestLeadReportsTheLastSave: an error of f after the caller's own stop is not
 // swallowed.
 func TestLeadReportsTheLastSave(t *testing.T) {
+	t.Parallel()
 	n := alone(t, t.TempDir())
 	broken := errors.New("last save failed")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -114,6 +118,7 @@ func TestLeadReportsTheLastSave(t *testing.T) {
 }
 
 func TestStepDownAloneCallsAgainAfterPause(t *testing.T) {
+	t.Parallel()
 	c := testConfig(t, t.TempDir())
 	c.StepDownPause = 50 * time.Millisecond
 	n := start(t, c)
@@ -133,6 +138,7 @@ func TestStepDownAloneCallsAgainAfterPause(t *testing.T) {
 }
 
 func TestLeadEndsWithTheNodesFailure(t *testing.T) {
+	t.Parallel()
 	n := alone(t, t.TempDir())
 	l := leadUntil(context.Background(), n.Node)
 	receive(t, "f", l.began)
@@ -152,6 +158,7 @@ func TestLeadEndsWithTheNodesFailure(t *testing.T) {
 // TestB089TrackerNeverMissesALoss: notices come in any rhythm, f runs once at a
 // time and each of its contexts ends with the loss.
 func TestB089TrackerNeverMissesALoss(t *testing.T) {
+	t.Parallel()
 	tr := newLeaderTracker()
 	n := &Node{lead: tr, log: quiet()}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -70,6 +70,7 @@ func audited(n *Node, action string) (out []AuditEntry) {
 
 // TestMembersComeAndGo takes one cluster through all changes of its members.
 func TestMembersComeAndGo(t *testing.T) {
+	t.Parallel()
 	configs := quickly(clusterOf(t, 3, nil))
 	nodes := startAll(t, configs)
 	leader, followers := leaderOf(t, nodes)
@@ -152,6 +153,7 @@ func TestMembersComeAndGo(t *testing.T) {
 // TestB095LostDiskComesBackUnderANewID: an empty node in the place of a member is
 // not taken for it (it has forgotten its votes), but replaces it by itself.
 func TestB095LostDiskComesBackUnderANewID(t *testing.T) {
+	t.Parallel()
 	configs := quickly(clusterOf(t, 3, nil))
 	nodes := startAll(t, configs)
 	leader, followers := leaderOf(t, nodes)
@@ -181,6 +183,7 @@ func TestB095LostDiskComesBackUnderANewID(t *testing.T) {
 
 // TestGrowFromOneToThree: the nodes are listed and started, no more is needed.
 func TestGrowFromOneToThree(t *testing.T) {
+	t.Parallel()
 	configs := quickly(clusterOf(t, 3, nil))
 	lone := DefaultConfig()
 	lone.NodeID, lone.DataDir = "a", configs[0].DataDir
@@ -200,6 +203,7 @@ func TestGrowFromOneToThree(t *testing.T) {
 // TestB093AllAddressesChange: a full stop, every node elsewhere, and they find
 // each other by name.
 func TestB093AllAddressesChange(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	nodes := startAll(t, configs)
 	leader, _ := leaderOf(t, nodes)
@@ -230,6 +234,7 @@ func TestB093AllAddressesChange(t *testing.T) {
 // TestJoinNeedsACertificate: with TLS, who is not listed gets in with the role's
 // name or when an operator has added it, and else not at all.
 func TestJoinNeedsACertificate(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	configs := quickly(clusterOf(t, 3, ca))
 	for i := range configs {
@@ -256,6 +261,7 @@ func TestJoinNeedsACertificate(t *testing.T) {
 
 // TestWitnessNeverLeads: it votes, and passes on what it is elected to.
 func TestWitnessNeverLeads(t *testing.T) {
+	t.Parallel()
 	configs := quickly(clusterOf(t, 3, nil))
 	configs[0].Witness = true // the one that bootstraps
 	nodes := startAll(t, configs)
@@ -306,6 +312,7 @@ func TestWitnessDoesNotWork(t *testing.T) {
 // TestNodesThatAllFailDoNotPingPong: neither reaches Kafka, so one of them keeps
 // the leadership and tries again, until the other's cool-down is over.
 func TestNodesThatAllFailDoNotPingPong(t *testing.T) {
+	t.Parallel()
 	configs := quickly(clusterOf(t, 3, nil))
 	for i := range configs {
 		configs[i].StepDownCooldown = time.Hour

@@ -91,6 +91,7 @@ func (a *authority) files(name string) *TLS {
 // TestStrangersAreRefused: who is signed by the same authority but is not in the
 // list of peers must not speak raft (and neither who has no certificate).
 func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	configs := clusterOf(t, 3, ca)
 	n := start(t, configs[0])
@@ -165,6 +166,7 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // TestOtherClusterIsRefused: raft connections between two clusters end at once.
 func TestOtherClusterIsRefused(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	n := start(t, configs[0])
 	n.fsm.mu.Lock()
@@ -183,7 +185,11 @@ func TestOtherClusterIsRefused(t *testing.T) {
 		must(t, err)
 		_, err = conn.Write(preamble{kindRaft, tt.cluster, tt.target, "b/x"}.encode())
 		must(t, err)
-		must(t, conn.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+		patience := 20 * time.Second
+		if tt.want {
+			patience = 300 * time.Millisecond // nothing is to come
+		}
+		must(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		_, err = conn.Read(make([]byte, 1))
 		var timeout net.Error
 		if open := errors.As(err, &timeout) && timeout.Timeout(); open != tt.want {
@@ -195,6 +201,7 @@ func TestOtherClusterIsRefused(t *testing.T) {
 
 // TestHandshakeSurvivesGarbage throws bytes at the listener.
 func TestHandshakeSurvivesGarbage(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	n := start(t, configs[0])
 	for _, data := range []string{"", "R", "R\xff", "GET / HTTP/1.1\r\n\r\n", "Q\x00\x00\x00\xff\xff\xff\xff", "Q\x00\x00\x00\x00\x00\x00\x02{}", "Q\x00\x00\x00\x00\x00\x00\x02}}", "R\x00\x00\x00\xff\xff\xff\xff\xff"} {

@@ -194,6 +194,7 @@ func percentiles(d []time.Duration) string {
 // TestB089KilledLeaderIsReplaced: kill -9, and another process works within a
 // second; it must not take the seconds of a forgotten timeout.
 func TestB089KilledLeaderIsReplaced(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, 0)
 	var took []time.Duration
 	lead := f.next("lead")
@@ -242,6 +243,7 @@ func BenchmarkTakeover(b *testing.B) {
 // elect another, and lets it go on: it then ends its Lead function, and for how
 // long there are two is measured.
 func TestB089ZombieLeader(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 3, 0)
 	lead := f.next("lead")
 	var both, took []time.Duration

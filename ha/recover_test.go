@@ -15,6 +15,7 @@ func recovery(c Config) Recovery {
 // TestB094RecoverAfterQuorumLoss: two of three are gone for good; the one that is
 // left goes on with all it has, and new ones take the others' place.
 func TestB094RecoverAfterQuorumLoss(t *testing.T) {
+	t.Parallel()
 	configs := quickly(clusterOf(t, 3, nil))
 	nodes := startAll(t, configs)
 	leader, _ := leaderOf(t, nodes)
@@ -63,6 +64,7 @@ func TestB094RecoverAfterQuorumLoss(t *testing.T) {
 }
 
 func TestB094RecoverTwoOfFive(t *testing.T) {
+	t.Parallel()
 	configs := quickly(clusterOf(t, 5, nil))
 	nodes := startAll(t, configs)
 	leader, _ := leaderOf(t, nodes)
@@ -89,6 +91,7 @@ func TestB094RecoverTwoOfFive(t *testing.T) {
 }
 
 func TestB094RecoverRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	missing := Recovery{DataDir: dir, By: "ann", Logger: quiet()}
 	if _, err := Recover(testContext(t), missing); !errors.Is(err, ErrIncomplete) {
@@ -121,6 +124,7 @@ func TestB094RecoverRefuses(t *testing.T) {
 
 // TestSnapshotSaveAndRestore takes the state to a new machine.
 func TestSnapshotSaveAndRestore(t *testing.T) {
+	t.Parallel()
 	n := alone(t, t.TempDir())
 	ctx := testContext(t)
 	for i := range uint64(3) { // several terms

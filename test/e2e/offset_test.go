@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -30,14 +31,13 @@ func (s *stage) dry(body string) (change struct {
 }
 
 // stopped publishes rows of so many transactions and stops the connector; at is a
-// moment after the first.
+// moment after the first, of the server's clock, which their times are of.
 func (s *stage) stopped(first, then int) (at time.Time) {
 	s.t.Helper()
 	s.start()
 	s.more(first)
-	time.Sleep(1100 * time.Millisecond) // MariaDB's binlog has whole seconds
-	at = time.Now()
-	time.Sleep(1100 * time.Millisecond)
+	at = s.clockBeyond(s.clock())
+	s.clockBeyond(at)
 	s.more(then)
 	_, rows := s.written()
 	if err := s.tail.Wait(s.t.Context(), rows, silence); err != nil {
@@ -46,6 +46,32 @@ func (s *stage) stopped(first, then int) (at time.Time) {
 	s.call("PUT", "/v1/connectors/"+s.connector()+"/stop", `{"reason":"test"}`, 202)
 	s.await("it has stopped", silence, func(c harness.ConnectorStatus) bool { return c.State == "stopped" })
 	return at
+}
+
+// clock is the time on the server.
+func (s *stage) clock() time.Time {
+	s.t.Helper()
+	text, err := s.play.server.Value(s.t.Context(), "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	micros, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return time.UnixMicro(micros)
+}
+
+// clockBeyond waits until the server's clock is in the second after the next one, since
+// a binlog may know whole seconds only.
+func (s *stage) clockBeyond(t time.Time) time.Time {
+	s.t.Helper()
+	for {
+		if now := s.clock(); now.Unix() > t.Unix()+1 {
+			return now
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // TestOffsetPlacesGTID: the beginning, the end and a time of the binlog as

@@ -112,7 +112,7 @@ func awaiting(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.With
 // until waits until a script's value is true.
 func (b *tab) until(what, script string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(patience); !eval[bool](b, "Boolean("+script+")"); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !eval[bool](b, "(async () => Boolean("+script+"))()"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("%s: not within %v; the page says:\n%s", what, patience, eval[string](b, "document.body.innerText"))
 		}
