@@ -23,12 +23,12 @@ demo: ## real MySQL and Kafka, a small shop, the connector, a kill -9 half-way, 
 
 test: fast race e2e chaos-slice parity-compare rules ## everything, as CI runs it
 
-fast: ## vet and the unit tests: what each commit must pass
+fast: ## vet and the tests that need no servers: what each commit must pass
 	$(GO) vet ./...
-	$(GO) test -timeout $(TIMEOUT) . ./admin ./config ./connector ./converter ./debezium ./ha ./javaregex ./position ./router ./schema ./trail ./cmd/... ./test/bench
+	BINLOG_OUTBOX_TEST_SERVERS=none $(GO) test -timeout $(TIMEOUT) -parallel 8 . ./admin ./canal ./config ./connector ./converter ./debezium ./ha ./javaregex ./kafka ./position ./router ./schema ./trail ./cmd/... ./test/bench
 
 race: ## the packages with goroutines under the race detector, with their real servers
-	$(GO) test -race -short -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/...
+	$(GO) test -race -short -parallel 8 -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/...
 
 e2e: SHELL := /bin/bash
 e2e: .SHELLFLAGS := -o pipefail -c

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"os"
 	"sync"
 	"testing"
 )
@@ -13,6 +14,15 @@ const testLogLines = 60
 type closer interface {
 	LogPath() string
 	Close() error
+}
+
+// wanted skips a test that wants a server where there are to be none:
+// BINLOG_OUTBOX_TEST_SERVERS=none, as make fast has it. All other targets start them.
+func wanted(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv("BINLOG_OUTBOX_TEST_SERVERS") == "none" {
+		tb.Skip("it needs a real server")
+	}
 }
 
 // MySQLForTest starts a MySQL server that lives as long as the test. When the test
@@ -30,6 +40,7 @@ func MariaDBForTest(tb testing.TB, options ...Options) *MySQL {
 
 func databaseForTest(tb testing.TB, start func(context.Context, Options) (*MySQL, error), options []Options) *MySQL {
 	tb.Helper()
+	wanted(tb)
 	var o Options
 	if len(options) > 0 {
 		o = options[0]
@@ -49,6 +60,7 @@ func databaseForTest(tb testing.TB, start func(context.Context, Options) (*MySQL
 // fails, the end of the broker's log is in the test's. At most one options is taken.
 func KafkaForTest(tb testing.TB, options ...KafkaOptions) *Kafka {
 	tb.Helper()
+	wanted(tb)
 	k, err := StartKafka(tb.Context(), kafkaTestOptions(tb, options))
 	if err != nil {
 		tb.Fatal(err)
@@ -60,6 +72,7 @@ func KafkaForTest(tb testing.TB, options ...KafkaOptions) *Kafka {
 // KafkaClusterForTest does the same as KafkaForTest with n brokers.
 func KafkaClusterForTest(tb testing.TB, n int, options ...KafkaOptions) *KafkaCluster {
 	tb.Helper()
+	wanted(tb)
 	c, err := StartKafkaCluster(tb.Context(), n, kafkaTestOptions(tb, options))
 	if err != nil {
 		tb.Fatal(err)
@@ -145,6 +158,7 @@ func shared[S interface {
 	closer
 }](tb testing.TB, p *Pool, slot *S, start func() (S, error)) S {
 	tb.Helper()
+	wanted(tb)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var none S
