@@ -105,6 +105,7 @@ func TestOffsetPlacesFile(t *testing.T) {
 	}
 	turn := s.dry(fmt.Sprintf(`"at":%q`, at.Format(time.RFC3339Nano))).After
 	s.chooseByVerb("--file", turn.File, "--pos", fmt.Sprint(turn.Pos))
+	s.more(10) // they come after those that come again
 	h := s.finish(history.AtLeastOnce(history.Bound{Rewinds: 1, Rows: 25 * batchRows}))
 	if c := h.Counts(); c.Repeated < 25 || c.Repeated > 25*batchRows {
 		t.Errorf("%d rows came twice, want those of 25 transactions", c.Repeated)
