@@ -12,8 +12,8 @@ import (
 )
 
 // saver owns the committed position of a term and brings it to the replicated
-// store: with the first batch, then at most once per interval while it moves, after a
-// short quiet when it stands still, and once more at the end. The position is cloned only when it is
+// store: with the first batch, then at intervals that grow to the one that is set while
+// it moves, after a short quiet when it stands still, and once more at the end. The position is cloned only when it is
 // saved, so neither the store's latency nor the size of the set holds up
 // publishing.
 type saver struct {
@@ -88,11 +88,13 @@ func (s *saver) finish() { close(s.finished) }
 // later is tried again: in the meantime only a crash would repeat more. A refusal
 // (this node is no longer the one to save) ends the term.
 func (s *saver) run(ctx context.Context) error {
-	// The first batch is saved at once, so that a term that is cut off early has got
-	// on. Where the term began can wait a little for it.
+	// The first batch is saved at once and the next ones soon, so that a term that is
+	// cut off early has got on, and repeats no more than it has worked: one that catches
+	// up publishes much in the time that is usual between saves. Where the term began
+	// can wait a little for it.
 	began := time.NewTimer(s.every / 4)
 	defer began.Stop()
-	first, next := true, time.Time{}
+	first, last, pause := true, time.Time{}, s.every/16
 	ended := sync.OnceFunc(func() { close(s.first) })
 	for {
 		select {
@@ -101,7 +103,7 @@ func (s *saver) run(ctx context.Context) error {
 		case <-s.finished:
 			return s.last(ctx)
 		case <-s.wake:
-			if !first && !s.wait(ctx, next) {
+			if !first && !s.wait(ctx, last, pause) {
 				continue // finished or cancelled: the select above handles it
 			}
 			first = false
@@ -117,7 +119,10 @@ func (s *saver) run(ctx context.Context) error {
 		if !first {
 			ended()
 		}
-		next = time.Now().Add(s.every)
+		if !first {
+			pause = min(s.every, 2*pause)
+		}
+		last = time.Now()
 	}
 }
 
@@ -141,10 +146,10 @@ func (s *saver) last(ctx context.Context) error {
 	}
 }
 
-// wait returns true when it is time to save: next has come, or the position has
-// stood still for the quiet time, but not sooner than that after the last save.
-func (s *saver) wait(ctx context.Context, next time.Time) bool {
-	earliest := next.Add(s.quiet - s.every)
+// wait returns true when it is time to save: so long has passed since the last save, or
+// the position has stood still for the quiet time, but not sooner than that after it.
+func (s *saver) wait(ctx context.Context, last time.Time, pause time.Duration) bool {
+	earliest, next := last.Add(s.quiet), last.Add(pause)
 	for {
 		s.mu.Lock()
 		due := s.moved.Add(s.quiet)
