@@ -233,6 +233,9 @@ func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done
 			return b, false, nil
 		}
 		closed, cause := p.closed, p.cause
+		if idle {
+			p.shrink()
+		}
 		p.mu.Unlock()
 		if closed {
 			return nil, true, cause
@@ -246,6 +249,19 @@ func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done
 			idle = true
 		case <-ctx.Done():
 			return nil, false, context.Cause(ctx)
+		}
+	}
+}
+
+// smallBatch is how many records' memory a batch keeps while nothing comes.
+const smallBatch = 256
+
+// shrink gives up the memory of both batches while nothing comes: after a catch-up it
+// is many megabytes. It is called with mu held, when no batch is taken.
+func (p *pipe) shrink() {
+	for _, b := range []**batch{&p.filling, &p.spare} {
+		if (*b).empty() && cap((*b).Records) > smallBatch {
+			*b = &batch{memory: p.enc.NewMemory()}
 		}
 	}
 }

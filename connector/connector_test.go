@@ -533,3 +533,42 @@ func TestSkippedRowsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// The memory of large batches is given up when nothing comes any more, and not
+// before.
+func TestLargeBatchesAreGivenUpWhenIdle(t *testing.T) {
+	w := quietWorld()
+	p := newPipe(Limits{Rows: 4000, Bytes: 64 << 20}, w)
+	var tx canal.Transaction
+	for i := range w.binlog {
+		if len(w.binlog[i].Rows) > 0 {
+			tx = w.binlog[i]
+			break
+		}
+	}
+	tx.Final, tx.FirstRow = true, 0
+	for len(tx.Rows) < 2000 {
+		tx.Rows = append(tx.Rows, tx.Rows[0])
+	}
+	tick := make(chan time.Time, 1)
+	for range 2 {
+		if err := p.add(t.Context(), &tx, nil); err != nil {
+			t.Fatal(err)
+		}
+		b, _, err := p.take(t.Context(), tick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.put(b)
+	}
+	if cap(p.filling.Records) < 2000 || cap(p.spare.Records) < 2000 {
+		t.Errorf("room for %d and %d records while there is work, want it kept", cap(p.filling.Records), cap(p.spare.Records))
+	}
+	tick <- time.Now()
+	if b, _, err := p.take(t.Context(), tick); b != nil || err != nil {
+		t.Fatal(b, err)
+	}
+	if n := cap(p.filling.Records) + cap(p.spare.Records); n > 2*smallBatch {
+		t.Errorf("room for %d records is kept while nothing comes", n)
+	}
+}

@@ -92,8 +92,9 @@ func (s *saver) run(ctx context.Context) error {
 	// cut off early has got on, and repeats no more than it has worked: one that catches
 	// up publishes much in the time that is usual between saves. Where the term began
 	// can wait a little for it.
-	began := time.NewTimer(s.every / 4)
-	defer began.Stop()
+	timer := time.NewTimer(s.every / 4)
+	defer timer.Stop()
+	began := timer.C
 	first, last, pause := true, time.Time{}, s.every/16
 	ended := sync.OnceFunc(func() { close(s.first) })
 	for {
@@ -106,8 +107,8 @@ func (s *saver) run(ctx context.Context) error {
 			if !first && !s.wait(ctx, last, pause) {
 				continue // finished or cancelled: the select above handles it
 			}
-			first = false
-		case <-began.C:
+			first, began = false, nil
+		case <-began:
 		}
 		if err := s.save(ctx); err != nil {
 			if errors.Is(err, ErrSuperseded) || !retryable(err) {
