@@ -271,7 +271,7 @@ type Kafka struct {
 	RequestTimeout        time.Duration `yaml:"request_timeout"`
 	CreateTopics          CreateTopics  `yaml:"create_topics"`
 	// PositionReplication is the replication factor of the position topic; -1:
-	// the broker's default.
+	// three, or as many as there are brokers.
 	PositionReplication int `yaml:"position_replication_factor"`
 }
 

@@ -121,7 +121,7 @@ func kafkaFields() []field {
 		{path: "connectors[].kafka.create_topics.groups[].configs", replaces: "topic.creation.*.*",
 			doc: "Settings by Kafka's names."},
 		{path: "connectors[].kafka.position_replication_factor", def: "-1", replaces: "offset.storage.replication.factor",
-			doc: "Replicas of the position topic; -1 is the brokers' default."},
+			doc: "Replicas of the position topic when the connector makes it; -1 is three, or as many as there are brokers."},
 	}
 }
 

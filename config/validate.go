@@ -453,9 +453,9 @@ func (b *builder) positive(path string, d time.Duration) {
 }
 
 // count is a number of partitions or replicas: at least 1, or -1 for the
-// brokers' default, or 0 when it may be unset.
+// default, or 0 when it may be unset.
 func (b *builder) count(path string, n int, mayBeUnset bool) {
-	b.require(n >= 1 || n == -1 || n == 0 && mayBeUnset, path, "%d must be 1 or more, or -1 for the brokers' default", n)
+	b.require(n >= 1 || n == -1 || n == 0 && mayBeUnset, path, "%d must be 1 or more, or -1 for the default", n)
 }
 
 func (b *builder) address(path, text string) {

@@ -67,7 +67,7 @@ type Config struct {
 	// between hold what came since.
 	FullPositionEvery time.Duration
 	// PositionReplication is the replication factor of the position topic; -1 is
-	// the brokers' default.
+	// three, or the number of brokers.
 	PositionReplication int16
 	// Node names this node in the position topic, for people.
 	Node string

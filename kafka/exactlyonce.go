@@ -209,6 +209,9 @@ func (s *ExactlyOnce) claim(ctx context.Context) error {
 		return fmt.Errorf("verifying the leadership before claiming the transactional id: %w", err)
 	}
 	if err := s.p.start(); err != nil {
+		if errors.Is(err, sarama.ErrInvalidTransactionTimeout) {
+			return s.timeoutRefused()
+		}
 		return classify("claiming the transactional id", err)
 	}
 	if err := verify(ctx); err != nil {
@@ -439,63 +442,4 @@ func (s *ExactlyOnce) Close(ctx context.Context) error {
 		return nil
 	}
 	return s.drop(ctx)
-}
-
-// ensurePositionTopic creates the topic if it isn't there, and refuses one that
-// would forget the position or that has several partitions.
-func (s *ExactlyOnce) ensurePositionTopic(ctx context.Context) error {
-	topic, client := s.pub.cfg.PositionTopic(), s.p.client
-	err := client.RefreshMetadata(topic)
-	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
-		settings := map[string]string{"cleanup.policy": "compact", "segment.bytes": "16777216"}
-		if err := createTopic(client, topic, 1, s.pub.cfg.PositionReplication, settings, s.pub.log); err != nil {
-			return onTopic(classify("creating the position topic", err), topic)
-		}
-		err = s.p.topics.await(ctx, topic)
-	}
-	if err != nil {
-		return onTopic(classify("looking up the position topic", err), topic)
-	}
-	ids, err := client.Partitions(topic)
-	if err != nil {
-		return onTopic(classify("looking up the position topic", err), topic)
-	}
-	if len(ids) != 1 {
-		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have one partition, it has %d: use another prefix or recreate it", len(ids)), nil), topic)
-	}
-	settings, err := topicSettings(client, topic, cleanupPolicyKey)
-	if err != nil {
-		s.pub.log.Debug("the position topic's settings are not known", "topic", topic, "error", err)
-		return nil
-	}
-	if policy, ok := settings[cleanupPolicyKey]; ok && policy != "compact" {
-		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have cleanup.policy=compact, it has %q and would forget the position", policy), nil), topic)
-	}
-	return nil
-}
-
-func onTopic(e *Error, topic string) *Error {
-	if e.Topic == "" {
-		e.Topic = topic
-	}
-	return e
-}
-
-// supportsExactlyOnce refuses brokers without transactions or without their
-// verification. sees reports whether they tell what is open in a partition.
-func supportsExactlyOnce(b *sarama.Broker) (sees bool, err error) {
-	resp, err := b.ApiVersions(&sarama.ApiVersionsRequest{})
-	if err != nil {
-		return false, fmt.Errorf("asking for the supported requests: %w", err)
-	}
-	newest := map[int16]int16{}
-	for _, k := range resp.ApiKeys {
-		newest[k.ApiKey] = k.MaxVersion
-	}
-	if newest[addPartitionsKey] < addPartitionsVerified {
-		return false, newError(Unsupported, "exactly-once needs Kafka 3.6.1 or newer, which verifies transactions: upgrade the brokers or use delivery at_least_once", nil)
-	}
-	_, producers := newest[describeProducersKey]
-	_, transactions := newest[describeTransactionsKey]
-	return producers && transactions, nil
 }

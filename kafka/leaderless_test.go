@@ -20,13 +20,26 @@ import (
 // coordinator. That broker is killed in the middle of a transaction, and a new leader
 // takes over before it is back. Kafka writes no marker there.
 func TestRealMarkerOfALeaderlessPartition(t *testing.T) {
-	c := servers.KafkaClusterForTest(t, 3, servers.KafkaOptions{Own: true, JVMArgs: []string{markersLogged(t)}, Properties: []string{
-		"transaction.abort.timed.out.transaction.cleanup.interval.ms=1000", // 10 s by default: only so that it takes less time
-	}})
-	l := leaderless{KafkaCluster: c, reader: kafkatest.Reader{Brokers: c.Addrs()}}
+	l := startLeaderless(t)
 	t.Run("an aborted transaction becomes visible", l.aborted)
 	t.Run("a committed transaction is lost", l.committed)
 	t.Run("the position of an aborted transaction becomes visible", l.position)
+}
+
+// startLeaderless starts three brokers. On the listener SECURE the user outbox has the
+// rights that it was given, elsewhere everybody has all.
+func startLeaderless(t *testing.T, properties ...string) leaderless {
+	t.Helper()
+	c := servers.KafkaClusterForTest(t, 3, servers.KafkaOptions{Own: true, JVMArgs: []string{markersLogged(t)},
+		Listeners: []servers.Listener{{Name: "SECURE", Protocol: "SASL_PLAINTEXT"}},
+		Properties: append([]string{
+			"transaction.abort.timed.out.transaction.cleanup.interval.ms=1000", // 10 s by default: only so that it takes less time
+			"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+			"super.users=User:ANONYMOUS",
+			"listener.name.secure.sasl.enabled.mechanisms=PLAIN",
+			`listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_outbox="secret";`,
+		}, properties...)})
+	return leaderless{KafkaCluster: c, reader: kafkatest.Reader{Brokers: c.Addrs()}}
 }
 
 // markersLogged has the brokers log the markers that they skip.
@@ -69,6 +82,12 @@ func (l leaderless) prepare(t *testing.T, name string) (pub *kafka.Publisher, vi
 	t.Helper()
 	cfg := config(l.Addrs())
 	cfg.Connector = name
+	return l.prepareWith(t, cfg)
+}
+
+func (l leaderless) prepareWith(t *testing.T, cfg kafka.Config) (pub *kafka.Publisher, victim *servers.Kafka, coordinator *sarama.Broker) {
+	t.Helper()
+	name := cfg.Connector
 	pub = publisher(t, cfg)
 	s, _, _ := reopen(t, pub)
 	closeSink(t, s)
@@ -119,6 +138,46 @@ func (l leaderless) values(t *testing.T, topic string) string {
 	return fmt.Sprint(values(recs))
 }
 
+// awaitState waits until the coordinator says so of a transactional id; an empty state
+// waits until it has forgotten it.
+func (l leaderless) awaitState(t *testing.T, coordinator *sarama.Broker, id, state string) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		got, err := coordinator.DescribeTransactions(&sarama.DescribeTransactionsRequest{TransactionalIDs: []string{id}})
+		if err == nil && len(got.TransactionStates) == 1 && got.TransactionStates[0].TransactionState == state {
+			return
+		}
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("the transaction is not %q: %+v, %v", state, got, err)
+		}
+	}
+}
+
+// down kills the broker of a topic and waits until the coordinator knows.
+func (l leaderless) down(t *testing.T, victim *servers.Kafka, coordinator *sarama.Broker, topic string) {
+	t.Helper()
+	if err := victim.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, topic, false)
+}
+
+// up starts it again.
+func (l leaderless) up(t *testing.T, victim *servers.Kafka, coordinator *sarama.Broker, topic string) {
+	t.Helper()
+	if err := victim.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, coordinator, topic, true)
+}
+
+func (l leaderless) want(t *testing.T, topic, want string) {
+	t.Helper()
+	if got := l.values(t, topic); got != want {
+		t.Errorf("a read_committed consumer of %s sees %s, want %s", topic, got, want)
+	}
+}
+
 // said shows what the brokers log about it.
 func (l leaderless) said(t *testing.T) {
 	for _, b := range l.Brokers {
@@ -139,26 +198,17 @@ func (l leaderless) aborted(t *testing.T) {
 	commit(t, old, kept)
 	kafka.LeaveTransactionOpen(t, old, batches.next(1, 1)) // its leader dies here
 	batches.seq--
-
-	if err := victim.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	l.await(t, coordinator, "aborted", false)
+	l.down(t, victim, coordinator, "aborted")
 	young := pub.ExactlyOnce(2)
 	pos, found, err := young.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantPosition(t, pos, found, kept.Position)
-	if err := victim.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	l.await(t, coordinator, "aborted", true)
+	l.up(t, victim, coordinator, "aborted")
 	commit(t, young, batches.next(1, 1))
 	closeSink(t, young)
-	if got := l.values(t, "aborted"); got != "[1/0 2/0]" {
-		t.Errorf("a read_committed consumer sees %s, want [1/0 2/0]", got)
-	}
+	l.want(t, "aborted", "[1/0 2/0]")
 	l.said(t)
 }
 
@@ -168,17 +218,11 @@ func (l leaderless) committed(t *testing.T) {
 	one, _, _ := reopen(t, pub)
 	first := batches.next(1, 1)
 	kafka.LeaveTransactionOpen(t, one, first)
-	if err := victim.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	l.await(t, coordinator, "committed", false)
+	l.down(t, victim, coordinator, "committed")
 	if err := kafka.CommitOpenTransaction(t, one); err != nil {
 		t.Fatal("the commit is refused, as it should be: ", err)
 	}
-	if err := victim.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	l.await(t, coordinator, "committed", true)
+	l.up(t, victim, coordinator, "committed")
 	// The next leader dies in the middle of its first transaction.
 	two, pos, found := reopen(t, pub)
 	wantPosition(t, pos, found, first.Position)
@@ -188,9 +232,7 @@ func (l leaderless) committed(t *testing.T) {
 	wantPosition(t, pos, found, first.Position)
 	commit(t, three, batches.next(1, 1))
 	closeSink(t, three)
-	if got := l.values(t, "committed"); got != "[1/0 2/0]" {
-		t.Errorf("a read_committed consumer sees %s, want [1/0 2/0]", got)
-	}
+	l.want(t, "committed", "[1/0 2/0]")
 	l.said(t)
 }
 
@@ -232,23 +274,9 @@ func (l leaderless) position(t *testing.T) {
 	kept := batches.next(1, 1)
 	commit(t, old, kept)
 	kafka.LeaveTransactionOpen(t, old, batches.next(1, 1)) // its leader dies here
-	if err := victim.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	l.await(t, coordinator, cfg.PositionTopic(), false)
-	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		got, err := coordinator.DescribeTransactions(&sarama.DescribeTransactionsRequest{TransactionalIDs: []string{cfg.TransactionalID()}})
-		if err == nil && len(got.TransactionStates) == 1 && got.TransactionStates[0].TransactionState == "CompleteAbort" {
-			break
-		}
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("the transaction is not aborted: %+v, %v", got, err)
-		}
-	}
-	if err := victim.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	l.await(t, coordinator, cfg.PositionTopic(), true)
+	l.down(t, victim, coordinator, cfg.PositionTopic())
+	l.awaitState(t, coordinator, cfg.TransactionalID(), "CompleteAbort")
+	l.up(t, victim, coordinator, cfg.PositionTopic())
 	young, pos, found := reopen(t, pub)
 	if !found || pos.Last.Seq != kept.Position.Last.Seq {
 		t.Errorf("the position says that transaction %d is published, the last one that was committed is %d", pos.Last.Seq, kept.Position.Last.Seq)
@@ -257,8 +285,6 @@ func (l leaderless) position(t *testing.T) {
 	batches.seq, batches.set = pos.Last.Seq, pos.Set
 	commit(t, young, batches.next(1, 1))
 	closeSink(t, young)
-	if got := l.values(t, "position"); got != "[1/0 2/0 3/0]" && got != "[1/0 2/0]" {
-		t.Errorf("a read_committed consumer sees %s", got)
-	}
+	l.want(t, "position", "[1/0 2/0]")
 	l.said(t)
 }

@@ -38,6 +38,7 @@ const (
 type choice struct {
 	at      topicPartition
 	verdict verdict
+	found   bool // something was open
 }
 
 // producerID is how Kafka names one epoch of a producer; the id is -1 while it is not
@@ -136,6 +137,9 @@ func (s *ExactlyOnce) inspect(ctx context.Context) error {
 				return nil
 			}
 			if blind, err = s.blindLeaderless(coordinator, state); err == nil && blind == "" {
+				if s.choice != nil {
+					return s.obeyBeforeClaim(state, coordinator)
+				}
 				return s.inspectShared(ctx, state)
 			}
 		}
@@ -144,7 +148,7 @@ func (s *ExactlyOnce) inspect(ctx context.Context) error {
 		}
 		if time.Now().After(until) {
 			return onTopic(newError(Unavailable, "a partition of the transaction that is to be aborted has no leader, and without the right READ on its topic nobody can tell afterwards whether it was aborted there: "+
-				"start its broker, or grant the right", nil), blind)
+				"start its broker, or grant the right: kafka-acls.sh --bootstrap-server "+s.pub.cfg.Brokers[0]+" --add --allow-principal PRINCIPAL --operation Read --topic "+blind, nil), blind)
 		}
 		if err := pause(ctx, maxLookWait); err != nil {
 			return err
@@ -289,7 +293,8 @@ func (s *ExactlyOnce) settle(ctx context.Context, needed []topicPartition) error
 		case len(open) == 0 && len(waits) == 0:
 			return nil
 		case len(waits) > 0 && time.Now().After(until):
-			e := onTopic(newError(Unavailable, "the partition's leader does not say whether a transaction is open", found.away[waits[0]]), waits[0].topic)
+			e := onTopic(newError(Unavailable, "the partition has no leader that says whether a transaction is open: start its broker; if it is gone for good, "+
+				"have another replica lead (kafka-leader-election.sh --election-type unclean), or make the topic anew (kafka-topics.sh --delete --topic "+waits[0].topic+")", found.away[waits[0]]), waits[0].topic)
 			e.Partition = waits[0].id
 			return e
 		case len(open) > 0 && ended:
@@ -418,6 +423,7 @@ func (s *ExactlyOnce) finish(ctx context.Context, open map[topicPartition]hangin
 // decide says what becomes of one open transaction.
 func (s *ExactlyOnce) decide(ctx context.Context, at topicPartition, h hanging) (verdict, *ending, error) {
 	if s.choice != nil && s.choice.at == at {
+		s.choice.found = true
 		return s.choice.verdict, nil, nil
 	}
 	e, ok := s.parts.pending[at]

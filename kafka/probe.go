@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 
 	"github.com/IBM/sarama"
 )
@@ -149,10 +148,7 @@ func (p *probe) version(subject string, b *sarama.Broker) {
 		p.add(Warning, subject, "does not answer DescribeProducers and DescribeTransactions: what a transaction leaves open in a partition without a leader can't be seen, so that rows may come twice or be lost when a broker fails",
 			"use brokers that do (Apache Kafka 3.0 and newer), or topics with several replicas and min.insync.replicas of 2")
 	}
-	req := &sarama.DescribeConfigsRequest{Version: 2, Resources: []*sarama.ConfigResource{{
-		Type: sarama.BrokerResource, Name: strconv.Itoa(int(p.brokerID(b))), ConfigNames: []string{verificationKey}}}}
-	resp, err := b.DescribeConfigs(req)
-	if err == nil && len(resp.Resources) == 1 && len(resp.Resources[0].Configs) == 1 && resp.Resources[0].Configs[0].Value == "false" {
+	if on, err := brokerSetting(b, p.brokerID(b), verificationKey); err == nil && on == "false" {
 		p.add(Failed, subject, verificationKey+" is off: a late request can leave a transaction hanging", "switch it on")
 		return
 	}
@@ -219,6 +215,9 @@ func (p *probe) topic(name string) {
 		if !allowed(meta.TopicAuthorizedOperations, opWrite) {
 			p.add(Failed, subject, "no right WRITE", "grant it")
 		}
+		if p.exactlyOnce && !allowed(meta.TopicAuthorizedOperations, opRead) {
+			p.add(Warning, subject, "no right READ: what a transaction leaves open in a partition without a leader can't be seen, so that rows may come twice or be lost when a broker fails", "grant it")
+		}
 	}
 	leaderless := 0
 	for _, part := range meta.Partitions {
@@ -229,8 +228,31 @@ func (p *probe) topic(name string) {
 	if leaderless > 0 {
 		p.add(Warning, subject, fmt.Sprintf("%d of %d partitions have no leader", leaderless, len(meta.Partitions)), "bring the brokers back")
 	}
+	p.replicas(subject, meta)
 	p.limit(subject, name, len(meta.Partitions))
 }
+
+// replicas tells when one broker's failure leaves a partition without a leader, or is
+// enough to lose what was acknowledged. A cluster of one broker has no choice.
+func (p *probe) replicas(subject string, meta *sarama.TopicMetadata) {
+	if len(p.client.Brokers()) < 2 || len(meta.Partitions) == 0 {
+		return
+	}
+	least := len(meta.Partitions[0].Replicas)
+	for _, part := range meta.Partitions {
+		least = min(least, len(part.Replicas))
+	}
+	if least < 2 {
+		p.add(Warning, subject, "has one replica: without its broker nothing can be written, and with its disk all is lost", "give it three (kafka-reassign-partitions.sh)")
+		return
+	}
+	settings, err := topicSettings(p.client, meta.Name, minInSyncKey)
+	if n, known := settings[minInSyncKey]; err == nil && known && n == "1" {
+		p.add(Warning, subject, "min.insync.replicas is 1: what one broker has acknowledged is lost with it", "set it to 2")
+	}
+}
+
+const minInSyncKey = "min.insync.replicas"
 
 func (p *probe) limit(subject, name string, partitions int) {
 	err := p.client.RefreshMetadata(name) // the client asks nobody before it knows somebody
@@ -282,7 +304,8 @@ func (p *probe) metadata(name string) (*sarama.TopicMetadata, error) {
 func (p *probe) positionTopic(ctx context.Context) {
 	name := p.cfg.PositionTopic()
 	subject := "position topic " + name
-	if _, err := p.metadata(name); errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+	meta, err := p.metadata(name)
+	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
 		p.add(OK, subject, "does not exist and will be created", "")
 		return
 	} else if err != nil {
@@ -295,5 +318,6 @@ func (p *probe) positionTopic(ctx context.Context) {
 		p.fail(subject, err)
 		return
 	}
+	p.replicas(subject, meta)
 	p.add(OK, subject, "exists with one partition and is compacted", "")
 }
