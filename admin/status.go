@@ -39,6 +39,9 @@ type Connector struct {
 	Takeover  map[string]float64 `json:"takeover_seconds,omitempty"`
 	SetAside  SetAside           `json:"set_aside"`
 	LastError *LastError         `json:"last_error"`
+	// UnseenTopics are those of which the connector can't see what a transaction left
+	// open in a partition without a leader; "*" stands for all.
+	UnseenTopics []string `json:"unseen_topics,omitempty"`
 }
 
 // SetAside are the rows that could not be published and were passed, by the policy or

@@ -80,6 +80,9 @@ type Status struct {
 	LagKnown bool
 	// Backlog is nil until the source was asked for the first time.
 	Backlog *Backlog
+	// UnseenTopics are those of which the sink can't see what a transaction left open in
+	// a partition without a leader; "*" stands for all.
+	UnseenTopics []string
 	// QueueRecords and QueueBytes wait for the sink.
 	QueueRecords, QueueBytes int
 }
@@ -97,6 +100,9 @@ func (c *Connector) Status() Status {
 	c.mu.Lock()
 	s, stream := c.status, c.stream
 	c.mu.Unlock()
+	if u, ok := c.sinks.(interface{ UnseenTopics() []string }); ok {
+		s.UnseenTopics = u.UnseenTopics()
+	}
 	if stream == nil {
 		if o, ok := c.sources.(Opening); ok && s.Phase == openingSource {
 			if step := o.Opening(); step != "" {

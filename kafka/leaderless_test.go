@@ -24,6 +24,12 @@ func TestRealMarkerOfALeaderlessPartition(t *testing.T) {
 	t.Run("an aborted transaction becomes visible", l.aborted)
 	t.Run("a committed transaction is lost", l.committed)
 	t.Run("the position of an aborted transaction becomes visible", l.position)
+	t.Run("the next batch goes elsewhere", l.elsewhere)
+	t.Run("a living leader goes on at the same partition", l.living)
+	t.Run("aborted by its time-out", l.timeout)
+	t.Run("two batches under one marker, committed", func(t *testing.T) { l.together(t, "together-commit", true, "[1/0 2/0]") })
+	t.Run("two batches under one marker, aborted", func(t *testing.T) { l.together(t, "together-abort", false, "[2/0]") })
+	t.Run("nobody may read the topic", l.blind)
 }
 
 // startLeaderless starts three brokers. On the listener SECURE the user outbox has the
@@ -241,7 +247,7 @@ func (l leaderless) committed(t *testing.T) {
 // for longer than the transaction may take; nobody opens a sink meanwhile.
 func (l leaderless) position(t *testing.T) {
 	cfg := config(l.Addrs())
-	cfg.Connector, cfg.TransactionTimeout = "position", 4*time.Second
+	cfg.Connector, cfg.TransactionTimeout = "position", 8*time.Second
 	pub := publisher(t, cfg)
 	client := l.client(t)
 	coordinator, err := client.TransactionCoordinator(cfg.TransactionalID())

@@ -230,6 +230,11 @@ func connectorChecks(s admin.Status, c *admin.Connector) []Check {
 		out = append(out, Check{Name: "backlog", Status: CheckOK, Detail: text + " not read yet"})
 		out = append(out, headroom(b)...)
 	}
+	if len(c.UnseenTopics) > 0 {
+		out = append(out, Check{Name: "open transactions", Status: CheckWarning,
+			Detail: "what is left open in a partition without a leader can't be seen in " + strings.Join(c.UnseenTopics, ", ") + ", so that rows may come twice or be lost when a broker fails",
+			Fix:    "grant READ on the topics, and use brokers that answer DescribeProducers"})
+	}
 	if n := c.SetAside.Rows; n > 0 {
 		out = append(out, Check{Name: "rows set aside", Status: CheckWarning, Detail: fmt.Sprintf("%d since the process started", n),
 			Fix: "see binlog-outbox set-aside list " + c.Name, Runbook: runbooks + "RowsSetAside.md"})

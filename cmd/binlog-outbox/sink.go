@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -44,6 +45,15 @@ func (s *sinks) Check(rec *kafka.Record) error { return s.publisher.Check(rec) }
 
 // KeepsPosition reports whether Kafka holds the position with the records.
 func (s *sinks) KeepsPosition() bool { return s.delivery == config.ExactlyOnce }
+
+// UnseenTopics are those of which a transaction's leftovers can't be seen.
+func (s *sinks) UnseenTopics() []string {
+	var out []string
+	for _, topic := range s.publisher.Unseen() {
+		out = append(out, cmp.Or(topic, "*"))
+	}
+	return out
+}
 
 // IdleCommit is short where a position without records costs nothing in Kafka.
 func (s *sinks) IdleCommit() time.Duration {

@@ -77,7 +77,7 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 	out := admin.Connector{
 		Name: s.Name, State: string(s.State), Phase: s.Phase, Since: s.Since, Delivery: string(delivery),
 		Published: s.Published, Terms: s.Terms, Queue: admin.Queue{Records: s.QueueRecords, Bytes: s.QueueBytes},
-		Position: shownPosition(s.Position),
+		Position: shownPosition(s.Position), UnseenTopics: s.UnseenTopics,
 	}
 	if len(s.Takeover) > 0 {
 		out.Takeover = map[string]float64{}
