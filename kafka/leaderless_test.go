@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -165,6 +166,11 @@ func (l leaderless) down(t *testing.T, victim *servers.Kafka, coordinator *saram
 	if err := victim.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() { // the next test needs it
+			_ = victim.Restart(context.Background())
+		}
+	})
 	l.await(t, coordinator, topic, false)
 }
 

@@ -17,6 +17,8 @@ const (
 	// fetchWait is how long the broker may wait for something to read. Our own
 	// record is committed already; what may lag are the broker's commit markers.
 	fetchWait = 10 * time.Millisecond
+	// movingPause is how long to wait for a partition's next leader.
+	movingPause = 20 * time.Millisecond
 	// readLimit bounds the reading of the whole topic.
 	readLimit = 30 * time.Second
 )
@@ -31,11 +33,11 @@ const (
 func readPosition(ctx context.Context, client sarama.Client, topic, run string) (*history, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	newest, err := client.GetOffset(topic, 0, sarama.OffsetNewest)
+	newest, err := offsetAt(ctx, client, topic, sarama.OffsetNewest)
 	if err != nil {
 		return nil, err
 	}
-	oldest, err := client.GetOffset(topic, 0, sarama.OffsetOldest)
+	oldest, err := offsetAt(ctx, client, topic, sarama.OffsetOldest)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +51,25 @@ func readPosition(ctx context.Context, client sarama.Client, topic, run string) 
 			return &r.history, nil
 		}
 		from = oldest
+	}
+}
+
+// offsetAt asks for the beginning or the end of the partition, again while it gets
+// another leader: a new one does not tell the end before its followers have followed.
+func offsetAt(ctx context.Context, client sarama.Client, topic string, which int64) (int64, error) {
+	for {
+		offset, err := client.GetOffset(topic, 0, which)
+		if err == nil || !isMoving(err) && !errors.Is(err, sarama.ErrOffsetNotAvailable) {
+			return offset, err
+		}
+		select {
+		case <-time.After(movingPause):
+		case <-ctx.Done():
+			return 0, err
+		}
+		if err := client.RefreshMetadata(topic); err != nil {
+			return 0, err
+		}
 	}
 }
 
