@@ -411,7 +411,12 @@ func TestRowsWaitForTheEncoder(t *testing.T) {
 			w.bad.policy = Errors{Row: policy, Record: policy, DeadLetterTopic: deadTopic}
 			c := w.start(t)
 			settle()
-			if s := c.Status(); s.State != StateRunning || s.SetAside != 0 || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.Retrying.IsZero() {
+			s := c.Status()
+			for end := time.Now().Add(time.Minute); s.LastError == nil && time.Now().Before(end); s = c.Status() {
+				time.Sleep(100 * time.Millisecond) // a term is at work just now
+				synctest.Wait()
+			}
+			if s.State != StateRunning || s.SetAside != 0 || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.Retrying.IsZero() {
 				t.Errorf("%s: %s, %d set aside, %+v", policy, s.State, s.SetAside, s.LastError)
 			}
 			w.mu.Lock()
