@@ -21,7 +21,7 @@ build: ## build bin/binlog-outbox
 demo: ## real MySQL and Kafka, a small shop, the connector, a kill -9 half-way, and the count
 	$(GO) run ./test/demo
 
-test: fast race e2e chaos-slice parity-compare rules ## everything, as CI runs it
+test: lint fast race e2e chaos-slice parity-compare rules ## everything, as CI runs it
 
 fast: ## vet and the tests that need no servers: what each commit must pass
 	$(GO) vet ./...

@@ -225,7 +225,7 @@ func (s *selector) table(ss *session, name schema.Name) (t *initialTable, rows u
 }
 
 // cascading is a foreign key in SHOW CREATE TABLE by which the engine removes rows.
-var cascading = regexp.MustCompile("\\) REFERENCES .* ON DELETE CASCADE")
+var cascading = regexp.MustCompile(`\) REFERENCES .* ON DELETE CASCADE`)
 
 // cascades refuses a table from which the engine removes rows, when their parents go,
 // without a word in the binlog: such a row may go before its turn.

@@ -38,7 +38,7 @@ func (s *selector) settle(ctx context.Context, byGTID bool) error {
 }
 
 // until asks again and again until done says so.
-func (s *selector) until(ctx context.Context, ss *session, done func() (bool, error)) error {
+func (s *selector) until(ctx context.Context, done func() (bool, error)) error {
 	end := time.Now().Add(settlePatience)
 	for said := false; ; {
 		ok, err := done()
@@ -69,7 +69,7 @@ func (s *selector) until(ctx context.Context, ss *session, done func() (bool, er
 // until something is committed in the new one. So only the end of the binlog is taken
 // for a place. That one waits for a rotation, which waits for what is in flight.
 func (s *selector) settleMariaDB(ctx context.Context, ss *session) error {
-	return s.until(ctx, ss, func() (bool, error) {
+	return s.until(ctx, func() (bool, error) {
 		file, end, _, err := ss.binlogStatus(s.server)
 		if err != nil {
 			return false, err
@@ -142,7 +142,7 @@ func (s *selector) settleMySQL(ctx context.Context, ss *session) error {
 	if err != nil {
 		return unsettled(err, "")
 	}
-	return s.until(ctx, ss, func() (bool, error) {
+	return s.until(ctx, func() (bool, error) {
 		if len(first) == 0 {
 			return true, nil
 		}

@@ -35,7 +35,7 @@ func TestRealStatementDeletes(t *testing.T) {
 			t.Errorf("%d statements were told, want 5", n)
 		}
 		_ = r.Close()
-		if n := strings.Count(log.String(), "level=WARN msg=\"an outbox table was changed without row events: rows were deleted"); n != 4 {
+		if n := strings.Count(log.String(), "level=WARN msg=\"an outbox table was changed without row events\" what=\"rows were deleted"); n != 4 {
 			t.Errorf("%d deletes were told:\n%s", n, log.String())
 		}
 		if e := asked.fails(); e.Kind != canal.StatementFormat {

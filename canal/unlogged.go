@@ -80,8 +80,10 @@ func (s *session) logsReplicated(server *Server, cfg Config) error {
 	case errors.As(err, &e) && e.Kind == AccessDenied && off && server.ReadOnly != "":
 		return newError(AccessDenied, err, "the server takes no writes (%s=ON) and does not log what it replicates (log_slave_updates=OFF), and user %s may not see whether it is a replica: "+
 			"read from its source, or start it with --log-slave-updates, or GRANT the right to see it (REPLICATION CLIENT, on MariaDB SLAVE MONITOR)", server.ReadOnly, cfg.User)
-	case err != nil:
+	case errors.As(err, &e) && e.Kind == AccessDenied:
 		return nil // a right that is of use here only
+	case err != nil:
+		return err
 	}
 	replicates := false
 	for i := range r.RowNumber() {

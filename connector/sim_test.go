@@ -383,11 +383,11 @@ func (m *simMemory) Reset() {
 	m.held = nil
 }
 
-// registryAway is an encoder's error that passes.
-type registryAway struct{}
+// registryAwayError is an encoder's error that passes.
+type registryAwayError struct{}
 
-func (registryAway) Error() string   { return "the registry is away" }
-func (registryAway) Retryable() bool { return true }
+func (registryAwayError) Error() string   { return "the registry is away" }
+func (registryAwayError) Retryable() bool { return true }
 
 func (w *world) NewMemory() Memory { return &simMemory{} }
 
@@ -396,7 +396,7 @@ func (w *world) Encode(mem Memory, row *schema.Row) (kafka.Record, bool, error) 
 	refuse, away := w.refuse, w.encoderAway
 	w.mu.Unlock()
 	if away {
-		return kafka.Record{}, false, registryAway{}
+		return kafka.Record{}, false, registryAwayError{}
 	}
 	if row.After[0] == refuse || w.bad.row[row.After[0].(uint64)] {
 		return kafka.Record{}, false, errors.New("no such topic")

@@ -100,7 +100,7 @@ var hostiles = map[string]func(c net.Conn, rnd *rand.Rand){
 		}
 	},
 	"TLS that stops": func(c net.Conn, _ *rand.Rand) {
-		_ = tls.Client(cutAfter{c, 1}, &tls.Config{InsecureSkipVerify: true}).Handshake() //nolint:gosec // the client is the attacker
+		_ = tls.Client(&cutAfter{c, 1}, &tls.Config{InsecureSkipVerify: true}).Handshake() //nolint:gosec // the client is the attacker
 	},
 	"TLS without a certificate": func(c net.Conn, _ *rand.Rand) {
 		conn := tls.Client(c, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the client is the attacker
@@ -127,7 +127,7 @@ type cutAfter struct {
 	left int
 }
 
-func (c cutAfter) Write(b []byte) (int, error) {
+func (c *cutAfter) Write(b []byte) (int, error) {
 	if c.left == 0 {
 		return len(b), nil
 	}

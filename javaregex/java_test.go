@@ -107,11 +107,11 @@ func ours(g generated) (answer string, tooLong bool) {
 	for _, text := range g.texts {
 		m := p.start(text)
 		m.whole = true
-		whole, err := p.at(m, 0)
+		whole, err := p.atStart(m)
 		tooLong = tooLong || err != nil
 		matched := groupsText(m, whole, p.groups)
 		m = p.start(text)
-		found, err := p.at(m, 0)
+		found, err := p.atStart(m)
 		tooLong = tooLong || err != nil
 		answer := matched + ";" + groupsText(m, found, p.groups)
 		if whole {

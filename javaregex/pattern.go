@@ -56,7 +56,7 @@ func compile(pattern string, f flags) (_ *Pattern, err error) {
 func (p *Pattern) Match(text string) (bool, error) {
 	m := p.start(text)
 	m.whole = true
-	return p.at(m, 0)
+	return p.atStart(m)
 }
 
 func (p *Pattern) start(text string) *run {
@@ -72,7 +72,8 @@ func (p *Pattern) start(text string) *run {
 	return m
 }
 
-func (p *Pattern) at(m *run, i int) (ok bool, err error) {
+// atStart matches at the start of m's text.
+func (p *Pattern) atStart(m *run) (ok bool, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -82,8 +83,8 @@ func (p *Pattern) at(m *run, i int) (ok bool, err error) {
 			panic(r)
 		}
 	}()
-	if ok = p.root.match(m, i); ok {
-		m.groups[0], m.groups[1] = i, m.last
+	if ok = p.root.match(m, 0); ok {
+		m.groups[0], m.groups[1] = 0, m.last
 	}
 	return ok, nil
 }

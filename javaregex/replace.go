@@ -115,7 +115,7 @@ func (r *Replacement) Replace(text string) (replaced string, matched bool, err e
 		return text, false, err
 	}
 	m := r.pattern.start(text)
-	if matched, err = r.pattern.at(m, 0); err != nil || !matched {
+	if matched, err = r.pattern.atStart(m); err != nil || !matched {
 		return text, false, err
 	}
 	var b strings.Builder

@@ -132,12 +132,13 @@ func (l leaderless) blind(t *testing.T) {
 	cfg.Connector = "blind"
 	cfg.SASL = &kafka.SASL{Mechanism: "PLAIN", Credentials: func(context.Context) (string, string, error) { return "outbox", "secret", nil }}
 	allow := func(kind sarama.AclResourceType, name string, ops ...sarama.AclOperation) {
+		var acls []*sarama.Acl
 		for _, op := range ops {
-			err := admin.CreateACL(sarama.Resource{ResourceType: kind, ResourceName: name, ResourcePatternType: sarama.AclPatternLiteral},
-				sarama.Acl{Principal: "User:outbox", Host: "*", Operation: op, PermissionType: sarama.AclPermissionAllow})
-			if err != nil {
-				t.Fatal(err)
-			}
+			acls = append(acls, &sarama.Acl{Principal: "User:outbox", Host: "*", Operation: op, PermissionType: sarama.AclPermissionAllow})
+		}
+		resource := sarama.Resource{ResourceType: kind, ResourceName: name, ResourcePatternType: sarama.AclPatternLiteral}
+		if err := admin.CreateACLs([]*sarama.ResourceAcls{{Resource: resource, Acls: acls}}); err != nil {
+			t.Fatal(err)
 		}
 	}
 	allow(sarama.AclResourceTopic, cfg.PositionTopic(), sarama.AclOperationRead, sarama.AclOperationWrite, sarama.AclOperationCreate)

@@ -40,8 +40,8 @@ func (s *ExactlyOnce) judgePosition(ctx context.Context, h hanging) (verdict, er
 		return toAbort, nil
 	}
 	for _, at := range sorted(own) {
-		if v, err := s.markerBehind(ctx, at, own[at]); err != nil || v != undecided {
-			return v, err
+		if v := s.markerBehind(ctx, at, own[at]); v != undecided {
+			return v, nil
 		}
 	}
 	return undecided, nil
@@ -73,12 +73,13 @@ func (s *ExactlyOnce) positionsFrom(ctx context.Context, h hanging) (all []*trac
 	return all, err
 }
 
-// markerBehind returns what the first marker of the producer behind an ending says.
-func (s *ExactlyOnce) markerBehind(ctx context.Context, at topicPartition, e ending) (v verdict, err error) {
+// markerBehind returns what the first marker of the producer behind an ending says;
+// undecided when none is found, since another partition may tell.
+func (s *ExactlyOnce) markerBehind(ctx context.Context, at topicPartition, e ending) (v verdict) {
 	if e.offset < 0 {
-		return undecided, nil
+		return undecided
 	}
-	err = s.batches(ctx, at, e.offset+1, func(b *sarama.RecordBatch) (bool, error) {
+	err := s.batches(ctx, at, e.offset+1, func(b *sarama.RecordBatch) (bool, error) {
 		switch {
 		case b.ProducerID != e.producer || b.LastOffset() <= e.offset:
 			return false, nil
@@ -92,9 +93,9 @@ func (s *ExactlyOnce) markerBehind(ctx context.Context, at topicPartition, e end
 	})
 	if err != nil {
 		s.pub.log.Debug("no marker is found", "topic", at.topic, "partition", at.id, "error", err)
-		return undecided, nil // another partition may tell
+		return undecided
 	}
-	return v, nil
+	return v
 }
 
 // batches hands over all batches of a partition from an offset on, committed or not,

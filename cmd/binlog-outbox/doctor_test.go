@@ -72,7 +72,7 @@ func TestDoctor(t *testing.T) {
 		"behind":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.LagSeconds = 300 }, CheckOK, exitUnhealthy, []string{"5m0s", "LagHigh.md"}},
 		"a purge": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 3600 }, CheckOK, exitUnhealthy, []string{"1h0m0s", "BinlogPurgeRisk.md"}},
 		"purged":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 0 }, CheckOK, exitFailed, []string{"BinlogPurgeRisk.md"}},
-		"unseen": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.UnseenTopics = []string{"order.events"} }, CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
+		"unseen":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.UnseenTopics = []string{"order.events"} }, CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
 		"asides":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.SetAside.Rows = 2 }, CheckOK, exitUnhealthy, []string{"set-aside list", "RowsSetAside.md"}},
 		"unknown": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Connectors = nil }, CheckOK, exitUnhealthy, []string{"does not have it"}},
 		"stranger": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) {

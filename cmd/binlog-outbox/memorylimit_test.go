@@ -7,8 +7,9 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/binlog-outbox/binlog-outbox/config"
 )
 
 // The limit grows with the connectors, so that many of them do not make the collector
