@@ -98,13 +98,18 @@ func (s *ExactlyOnce) markerBehind(ctx context.Context, at topicPartition, e end
 	return v
 }
 
-// batches hands over all batches of a partition from an offset on, committed or not,
-// until f is content or there are no more.
+// batches hands over the batches of a partition from an offset on, committed or not,
+// until f is content or what stood there at the first look is read: others may go on
+// writing.
 func (s *ExactlyOnce) batches(ctx context.Context, at topicPartition, offset int64, f func(*sarama.RecordBatch) (done bool, err error)) error {
+	end := int64(-1)
 	for until := time.Now().Add(readLimit); ; {
 		block, err := fetchFrom(s.p.client, at, offset, sarama.ReadUncommitted)
 		if err != nil {
 			return err
+		}
+		if end < 0 {
+			end = block.HighWaterMarkOffset
 		}
 		before := offset
 		for _, set := range block.RecordsSet {
@@ -120,7 +125,7 @@ func (s *ExactlyOnce) batches(ctx context.Context, at topicPartition, offset int
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case offset >= block.HighWaterMarkOffset:
+		case offset >= end:
 			return nil
 		case offset == before && time.Now().After(until):
 			return sarama.ErrRequestTimedOut

@@ -64,9 +64,11 @@ func (s *single) next() *kafka.Batch {
 func (s *single) open(t *testing.T) uint64 {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		s.sink = s.pub.ExactlyOnce(2)
-		pos, _, err := s.sink.Open(t.Context())
+		sink := s.pub.ExactlyOnce(2)
+		s.sink = sink
+		pos, _, err := sink.Open(t.Context())
 		if err == nil {
+			t.Cleanup(func() { closeSink(t, sink) })
 			return pos.Last.Seq
 		}
 		closeSink(t, s.sink)
