@@ -25,10 +25,7 @@ func TestChaos(t *testing.T) {
 	judged(t, n, func(o Options) (*Report, error) {
 		po := plan.DefaultOptions(*length)
 		po.Calm = 6 * time.Second
-		// The only broker, killed in the middle of a transaction, may come back without
-		// aborting it: see "Open" in docs/reliability.md. What becomes of the connector
-		// when brokers are killed is looked at in test/e2e, and by make chaos.
-		po.Without = append(o.Without(), plan.KillBroker, plan.SleepBroker, plan.SlowBrokers, plan.SilentHosts, plan.ChangeTables, plan.Strangers)
+		po.Without = o.Without()
 		return Run(t.Context(), o, plan.Make(n, po), *length)
 	})
 }

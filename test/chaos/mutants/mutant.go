@@ -114,7 +114,7 @@ func Run(ctx context.Context, root, overlay, pkg, pattern string) (Result, error
 func words(out []byte) string {
 	for line := range strings.Lines(string(out)) {
 		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "===") || strings.HasPrefix(line, "time=") {
+		if line == "" || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "===") || strings.Contains(line, "time=") {
 			continue
 		}
 		if len(line) > 200 {

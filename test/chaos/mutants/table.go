@@ -6,6 +6,9 @@ const (
 	script = "scripted sink on an in-process Kafka"
 	many   = "schedules on an in-process Kafka"
 	binlog = "scripted binlog"
+
+	brokers    = "three real brokers, a partition without a leader"
+	leaderless = "^TestRealMarkerOfALeaderlessPartition$"
 )
 
 // Mutants are the rules of exactly once and of positions, each broken.
@@ -262,6 +265,134 @@ var parked, lasts sync.Map
 	s.tainted = false
 `},
 			},
+		},
+		{
+			Name: "leftover-overlooked", Rule: "a partition gets records only when its leader says that nothing of ours is open there",
+			Harm:  "the next commit takes aborted rows along, the next abort committed ones",
+			Level: brokers, Package: "./kafka", Test: leaderless + "/by_its_time",
+			Edits: []Edit{{sink, `
+	if err := s.p.within(ctx, func() error { return s.settle(ctx, append(to.parts, s.positionPartition())) }); err != nil {
+		return err
+	}
+`, `
+`}},
+		},
+		{
+			Name: "endings-forgotten", Rule: "a position record says where its batch's rows end, and the next leader closes them as they were",
+			Harm:  "committed rows whose marker is missing are aborted",
+			Level: brokers, Package: "./kafka", Test: leaderless + "/(a_committed|goes_elsewhere)",
+			Edits: []Edit{{sink, `
+	s.inherit(t)
+	return`, `
+	_ = t
+	return`}},
+		},
+		{
+			Name: "position-leftover", Rule: "the position's partition is looked at before the open record",
+			Harm:  "the position of an aborted batch counts, and the batch is lost",
+			Level: brokers, Package: "./kafka", Test: leaderless + "/the_position",
+			Edits: []Edit{{sink, `
+		if err := s.settle(ctx, []topicPartition{s.positionPartition()}); err != nil {
+			return err
+		}
+		step("settle_position")
+`, `
+		step("settle_position")
+`}},
+		},
+		{
+			Name: "two-under-one-marker", Rule: "rows of two batches that can't be told apart stop the connector before the claim",
+			Harm:  "the claim's own marker aborts committed rows",
+			Level: brokers, Package: "./kafka", Test: leaderless + "/two_batches",
+			Edits: []Edit{{"kafka/leftover.go", `
+			if h.producer == state.ProducerID && judge(h, &e) != toAbort {
+`, `
+			if false && h.producer == state.ProducerID && judge(h, &e) != toAbort {
+`}},
+		},
+		{
+			Name: "blind-claim", Rule: "where nobody may read a topic, the claim waits for the leaders of what it aborts",
+			Harm:  "aborted rows come without a word",
+			Level: brokers, Package: "./kafka", Test: leaderless + "/nobody_may",
+			Edits: []Edit{{"kafka/leftover.go", `
+			if p.Leader < 0 && slices.Contains(wanted[t.Name], p.ID) {
+`, `
+			if false && p.Leader < 0 && slices.Contains(wanted[t.Name], p.ID) {
+`}},
+		},
+		{
+			Name: "sequence-blind", Rule: "an open transaction that goes on behind the committed rows is not committed with them",
+			Harm:  "aborted rows come",
+			Level: "all that a leader may say", Package: "./kafka", Test: "^TestJudgeOpenTransaction$",
+			Edits: []Edit{{"kafka/ending.go", ` && h.sequence == e.sequence:
+`, `:
+`}},
+		},
+		{
+			Name: "parts-of-all-tables", Rule: "what is published of a transaction is counted by table",
+			Harm:  "with other tables, rows are lost or come twice",
+			Level: "simulated terms", Package: "./connector", Test: "^TestPartsOfAnotherConfiguration$",
+			Edits: []Edit{{"connector/count.go", `
+		c.at = c.find(kindOf(row))
+`, `
+		c.at = c.find(position.Kind{Op: opNames[row.Op]})
+`}},
+		},
+		{
+			Name: "endless-dial", Rule: "a dial has a deadline",
+			Harm:  "a host that swallows packets holds up everything for minutes",
+			Level: "a network that swallows packets", Package: "./canal", Test: "^TestConnectTimeoutBoundsTheDial$",
+			Edits: []Edit{{"canal/conn.go", `
+	ctx, end := d.within(ctx, timeout)
+	defer end()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	nc, err`, `
+	ctx, end := d.within(ctx, 1000*timeout)
+	defer end()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	nc, err`}},
+		},
+		{
+			Name: "strangers-share", Rule: "one address has a share of the places of those that have not said who they are",
+			Harm:  "a stranger without any certificate cuts a node off",
+			Level: "real connections", Package: "./ha", Test: "^TestStrangersDoNotCutANodeOff$",
+			Edits: []Edit{{"ha/waiting.go", `
+	case w.of[addr] >= maxWaitingOf:
+`, `
+	case false:
+`}},
+		},
+		{
+			Name: "phantoms-not-asked", Rule: "transactions that are accepted as lost are asked for",
+			Harm:  "a server that gives their numbers to others loses those",
+			Level: "scripted server", Package: "./canal", Test: "^TestF15LostTransactionsAreAskedFor$",
+			Edits: []Edit{{"canal/check.go", `
+	if gone = gone.Intersect(p.from.Set); !gone.IsEmpty() {
+`, `
+	if gone = gone.Intersect(p.from.Set); false {
+`}},
+		},
+		{
+			Name: "sequence-goes-back", Rule: "whichever position counts, no number of a published row is given again",
+			Harm:  "consumers drop new rows as repetitions",
+			Level: "simulated terms", Package: "./connector", Test: "^TestReconcileKeepsTheLargerNumber$",
+			Edits: []Edit{{"connector/term.go", `
+	stored.Seq = max(stored.Seq, sunk.Seq)
+	sunk.Seq = stored.Seq
+`, `
+`}},
+		},
+		{
+			Name: "late-first-save", Rule: "with at-least-once delivery the second batch waits for the first save",
+			Harm:  "a process that dies soon, again and again, never gets on",
+			Level: "simulated terms", Package: "./connector", Test: "^TestSecondBatchWaitsForTheFirstSave$",
+			Edits: []Edit{{"connector/term.go", `
+		t.saver.awaitFirst(ctx) //`, `
+		//`}},
 		},
 	}
 }

@@ -117,7 +117,7 @@ type Options struct {
 	// Without are kinds that the run can't do.
 	Without []Kind
 	// Rush asks for as many takeovers as possible: faults of the leader alone, one
-	// every few seconds.
+	// every few seconds, each with one beside it that a takeover has to do with.
 	Rush bool
 }
 
@@ -132,6 +132,16 @@ func Kinds() (kinds []Kind) {
 // rushed are the kinds of a rush: those that nearly always cost the leadership, or
 // the epoch.
 func rushed() []Kind { return []Kind{KillNode, StopNode, PauseNode, LateRequests} }
+
+// beside are the kinds that come together with those.
+func beside() []Kind {
+	return []Kind{SleepBroker, Leaderless, SlowBrokers, SilentHosts, ChangeTables, Strangers}
+}
+
+// but are all kinds without some, and those that a run can't do.
+func but(kinds, unable []Kind) []Kind {
+	return append(slices.DeleteFunc(Kinds(), func(k Kind) bool { return slices.Contains(kinds, k) }), unable...)
+}
 
 // DefaultOptions are those of a run of the given length.
 func DefaultOptions(length time.Duration) Options {
@@ -162,11 +172,6 @@ func Make(seed uint64, o Options) Plan {
 	least, most := 4*sec, 9*sec
 	if o.Rush {
 		least, most = 2500*ms, 4500*ms
-		for _, k := range Kinds() {
-			if !slices.Contains(rushed(), k) {
-				o.Without = append(slices.Clone(o.Without), k)
-			}
-		}
 	}
 	for at := 2 * sec; at < o.Length-o.Calm; {
 		if in := at % o.Minute; in > o.Minute-o.Calm {
@@ -189,13 +194,19 @@ func Make(seed uint64, o Options) Plan {
 // round draws the faults of one round: mostly one, sometimes none, two or three.
 func round(random *rand.Rand, at, room time.Duration, o Options) (steps []Step) {
 	counts := []int{0, 1, 1, 1, 1, 2, 2, 2, 3, 3}
-	n := counts[random.IntN(len(counts))]
+	without := make([][]Kind, counts[random.IntN(len(counts))])
+	for i := range without {
+		without[i] = o.Without
+	}
 	if o.Rush {
-		n = 1
+		without = [][]Kind{but(rushed(), o.Without), but(beside(), o.Without)}
 	}
 	taken := map[string]bool{}
-	for len(steps) < n {
-		s := draw(random, o.Without)
+	for _, kinds := range without {
+		s, ok := draw(random, kinds)
+		if !ok {
+			continue
+		}
 		step := Step{
 			At: at + between(random, 0, 1500*ms), For: between(random, s.least, s.most), Kind: s.kind, Number: random.IntN(1 << 16),
 		}
@@ -203,8 +214,7 @@ func round(random *rand.Rand, at, room time.Duration, o Options) (steps []Step) 
 			step.Target = Other
 		}
 		if taken[s.group] || step.End() > at+room {
-			n-- // this round has less
-			continue
+			continue // this round has less
 		}
 		taken[s.group] = true
 		steps = append(steps, step)
@@ -212,20 +222,24 @@ func round(random *rand.Rand, at, room time.Duration, o Options) (steps []Step) 
 	return steps
 }
 
-func draw(random *rand.Rand, without []Kind) spec {
+// draw draws a kind by its weight; ok is false when none is left.
+func draw(random *rand.Rand, without []Kind) (_ spec, ok bool) {
 	all := slices.DeleteFunc(specs(), func(s spec) bool { return slices.Contains(without, s.kind) })
 	sum := 0
 	for _, s := range all {
 		sum += s.weight
 	}
+	if sum == 0 {
+		return spec{}, false
+	}
 	x := random.IntN(sum)
 	for _, s := range all {
 		if x < s.weight {
-			return s
+			return s, true
 		}
 		x -= s.weight
 	}
-	return all[0]
+	return all[0], true
 }
 
 func between(random *rand.Rand, least, most time.Duration) time.Duration {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -66,9 +67,17 @@ func TestRush(t *testing.T) {
 	if len(p.Steps) < 80 {
 		t.Errorf("%d faults in ten minutes", len(p.Steps))
 	}
+	want := append(rushed(), beside()...)
+	kinds := map[Kind]int{}
 	for _, s := range p.Steps {
-		if s.Target != Leader || s.Kind == KillBroker {
+		kinds[s.Kind]++
+		if s.Target != Leader || !slices.Contains(want, s.Kind) {
 			t.Errorf("%v is not of the leader", s)
+		}
+	}
+	for _, k := range want {
+		if kinds[k] == 0 {
+			t.Errorf("no %q in ten minutes", k)
 		}
 	}
 }
