@@ -314,7 +314,7 @@ func (d *decoder) suggest(path string, v reflect.Value, name string) string {
 	}
 	general := generalPath(path)
 	for _, f := range fields() {
-		for replaced := range strings.SplitSeq(f.replaces, ", ") {
+		for _, replaced := range f.replaced() {
 			option, isRouter := strings.CutPrefix(replaced, "transforms.*.")
 			if replaced == name || isRouter && (name == option || strings.HasSuffix(name, "."+option)) {
 				return fmt.Sprintf("; it is Debezium's or Kafka Connect's name of %s here (\"config convert\" turns a whole file over)", f.path)

@@ -7,7 +7,14 @@ type field struct {
 	path string
 	// def is the default as one would write it in YAML; empty is the zero value.
 	def string
-	// replaces names the Debezium or Kafka Connect keys that this one replaces.
+	// key is the Debezium or Kafka Connect key whose value means the same, so that it
+	// is taken as it is; "transforms.*." stands for the router's alias. since is the
+	// first release of Debezium that has it, where not all have. verbatim says that
+	// blanks around it count.
+	key      string
+	since    string
+	verbatim bool
+	// replaces names other keys that this one replaces, with values of their own.
 	replaces string
 	doc      string
 	words    []string
@@ -120,13 +127,13 @@ func connectorFields() []field {
 		{path: "connectors", doc: "The outboxes that are read."},
 		{path: "connectors[].name", replaces: "name", required: true, example: "orders-outbox",
 			doc: "Name of the connector: part of its transactional id and of the key under which its position is kept, so a new name starts anew."},
-		{path: "connectors[].topic_prefix", replaces: "topic.prefix", example: "orders",
+		{path: "connectors[].topic_prefix", key: "topic.prefix", example: "orders",
 			doc: "Debezium's logical server name: it stands in the context headers, in schema names and in heartbeat topics. Default: the connector's name."},
 
 		{path: "connectors[].source", doc: "The MySQL or MariaDB server."},
-		{path: "connectors[].source.host", replaces: "database.hostname", example: "mysql.example.internal", shown: true,
+		{path: "connectors[].source.host", key: "database.hostname", example: "mysql.example.internal", shown: true,
 			doc: "Host name or address of the server. Where a name stands for several addresses, one that takes writes is preferred."},
-		{path: "connectors[].source.port", def: "3306", replaces: "database.port",
+		{path: "connectors[].source.port", def: "3306", key: "database.port",
 			doc: "Port of the server, and of those hosts that name none."},
 		{path: "connectors[].source.hosts", example: "[mysql-1.example.internal:3306, mysql-2.example.internal:3306]",
 			doc: "All servers that may be the primary, each as host or host:port; beside host, which is then the first, or alone. The one that takes writes is read from, and a change of the primary is followed by GTID, which must be on."},
@@ -134,13 +141,13 @@ func connectorFields() []field {
 			doc: "With hosts: read only from the server that takes writes (read_only and super_read_only off). false takes the first host that answers and has what is needed."},
 		{path: "connectors[].source.phantoms", def: string(PhantomsStop), words: words(PhantomsStop, PhantomsAccept),
 			doc: "What is done when the new primary lacks transactions that were published, because the old one failed before anybody else got them: stop and name them, or go on and keep them on record. Transactions that a server lost itself always stop the connector. MySQL only."},
-		{path: "connectors[].source.user", replaces: "database.user", required: true, login: true, example: "outbox_cdc",
+		{path: "connectors[].source.user", key: "database.user", required: true, login: true, example: "outbox_cdc",
 			doc: "User with REPLICATION SLAVE, REPLICATION CLIENT and SELECT on the outbox tables."},
-		{path: "connectors[].source.password", replaces: "database.password", example: "${file:/etc/binlog-outbox/secrets.properties:mysql.password}",
+		{path: "connectors[].source.password", key: "database.password", example: "${file:/etc/binlog-outbox/secrets.properties:mysql.password}",
 			doc: "Its password; best a reference, which is read again at each connect."},
 		{path: "connectors[].source.flavor", def: string(FlavorAuto), replaces: "connector.class", words: words(FlavorAuto, FlavorMySQL, FlavorMariaDB),
 			doc: "Kind of server; auto asks it."},
-		{path: "connectors[].source.server_id", replaces: "database.server.id",
+		{path: "connectors[].source.server_id", key: "database.server.id",
 			doc: "Number of this node among the replicas of the server, and no other replica's. 0 derives one from node.id and the connector's name, so that it differs from node to node. With a cluster leave it at 0."},
 		{path: "connectors[].source.tls", doc: "TLS towards the server."},
 		{path: "connectors[].source.tls.mode", def: string(SSLPreferred), replaces: "database.ssl.mode",
@@ -156,9 +163,9 @@ func connectorFields() []field {
 			doc: "The private key itself, in place of key."},
 		{path: "connectors[].source.tls.server_name", example: "mysql.example.internal",
 			doc: "Host name that the server's certificate must have. Default: host."},
-		{path: "connectors[].source.connect_timeout", def: "30s", replaces: "connect.timeout.ms",
+		{path: "connectors[].source.connect_timeout", def: "30s", key: "connect.timeout.ms",
 			doc: "How long connecting to the server may take."},
-		{path: "connectors[].source.heartbeat", def: "10s", replaces: "connect.keep.alive.interval.ms",
+		{path: "connectors[].source.heartbeat", def: "10s", key: "connect.keep.alive.interval.ms",
 			doc: "How often an idle server is asked to show that it lives. The connection counts as lost after twice that time and a little."},
 		{path: "connectors[].source.positions", def: string(PositionsAuto), words: words(PositionsAuto, PositionsGTID, PositionsFile), replaces: "gtid.ignore.on.recovery",
 			doc: "What places in the binlog are named by. GTIDs survive a failover of the server, file and position do not. auto takes GTIDs where the server has them, gtid insists on them."},
@@ -174,9 +181,9 @@ func connectorFields() []field {
 				"Rows are read without locks, in the order of the primary key, which each table must have."},
 		{path: "connectors[].source.debezium_offsets", replaces: "offset.storage.file.filename", example: "/var/lib/kafka-connect/offsets.dat",
 			doc: "File in which a Connect worker keeps the offsets of its connectors. While it holds one of this connector, a start without a stored position fails with what to do, since the position is not taken over by itself. Empty, or --ignore-debezium-offset: it is not looked at."},
-		{path: "connectors[].source.gtid_include", replaces: "gtid.source.includes", example: "[]",
+		{path: "connectors[].source.gtid_include", key: "gtid.source.includes", example: "[]",
 			doc: "Origins (server UUIDs or regular expressions of them, in Java's syntax, without regard to case) whose transactions count. Rows of others are passed over, and whether the server lacks or has purged their transactions does not matter. MySQL only. Default: all."},
-		{path: "connectors[].source.gtid_exclude", replaces: "gtid.source.excludes", example: "[]",
+		{path: "connectors[].source.gtid_exclude", key: "gtid.source.excludes", example: "[]",
 			doc: "Origins whose transactions do not count, in place of gtid_include."},
 	}
 }
@@ -184,37 +191,37 @@ func connectorFields() []field {
 func outboxFields() []field {
 	return []field{
 		{path: "connectors[].outbox", doc: "Which column plays which part, and how a row becomes a record: EventRouter's options."},
-		{path: "connectors[].outbox.id", def: "id", replaces: "transforms.*.table.field.event.id",
+		{path: "connectors[].outbox.id", def: "id", key: "transforms.*.table.field.event.id",
 			doc: "Column of the event's id, sent as the header \"id\"."},
-		{path: "connectors[].outbox.key", def: "aggregateid", replaces: "transforms.*.table.field.event.key",
+		{path: "connectors[].outbox.key", def: "aggregateid", key: "transforms.*.table.field.event.key",
 			doc: "Column of the record's key."},
-		{path: "connectors[].outbox.payload", def: "payload", replaces: "transforms.*.table.field.event.payload",
+		{path: "connectors[].outbox.payload", def: "payload", key: "transforms.*.table.field.event.payload",
 			doc: "Column of the record's value."},
-		{path: "connectors[].outbox.timestamp", replaces: "transforms.*.table.field.event.timestamp", example: "created_at",
+		{path: "connectors[].outbox.timestamp", key: "transforms.*.table.field.event.timestamp", example: "created_at",
 			doc: "DATETIME column of the record's timestamp. Default: the time at which the row was read, as Debezium has it."},
-		{path: "connectors[].outbox.schema_version", replaces: "transforms.*.table.field.event.schema.version", example: "version",
+		{path: "connectors[].outbox.schema_version", key: "transforms.*.table.field.event.schema.version", example: "version",
 			doc: "INT column of the version of the value's schema; counts only with envelope placements."},
-		{path: "connectors[].outbox.route_by", def: "aggregatetype", replaces: "transforms.*.route.by.field",
+		{path: "connectors[].outbox.route_by", def: "aggregatetype", key: "transforms.*.route.by.field",
 			doc: "Column from which the topic is made."},
-		{path: "connectors[].outbox.route_regex", def: `"(?<routedByValue>.*)"`, replaces: "transforms.*.route.topic.regex",
+		{path: "connectors[].outbox.route_regex", def: `"(?<routedByValue>.*)"`, key: "transforms.*.route.topic.regex", verbatim: true,
 			doc: "Regular expression, in Java's syntax, that the whole of the route column must match; where it does not, the topic is the column as it is."},
-		{path: "connectors[].outbox.route_topic", def: "outbox.event.${routedByValue}", replaces: "transforms.*.route.topic.replacement",
+		{path: "connectors[].outbox.route_topic", def: "outbox.event.${routedByValue}", key: "transforms.*.route.topic.replacement", verbatim: true,
 			doc: "Name of the topic, with ${name} and $1 for the groups of route_regex."},
 		{path: "connectors[].outbox.additional", replaces: "transforms.*.table.fields.additional.placement", example: `["type:header:eventType"]`,
 			doc: "More columns to send, each as column:placement or column:placement:alias; placement is header, envelope or partition."},
-		{path: "connectors[].outbox.missing_additional", def: string(MissingError), replaces: "transforms.*.table.field.additional.missing, transforms.*.table.fields.additional.error.on.missing", words: words(MissingError, MissingIgnore),
+		{path: "connectors[].outbox.missing_additional", def: string(MissingError), key: "transforms.*.table.field.additional.missing", since: "3.6", replaces: "transforms.*.table.fields.additional.error.on.missing", words: words(MissingError, MissingIgnore),
 			doc: "What is done when a table lacks a column of additional: stop, or leave it out."},
-		{path: "connectors[].outbox.expand_json", replaces: "transforms.*.table.expand.json.payload",
+		{path: "connectors[].outbox.expand_json", key: "transforms.*.table.expand.json.payload",
 			doc: "Parse a text payload as JSON and send it with a schema."},
-		{path: "connectors[].outbox.json_null", def: "ignore", replaces: "transforms.*.table.json.payload.null.behavior", words: []string{"ignore", "optional_bytes"},
+		{path: "connectors[].outbox.json_null", def: "ignore", key: "transforms.*.table.json.payload.null.behavior", words: []string{"ignore", "optional_bytes"},
 			doc: "JSON nulls in an expanded payload: leave the member out, or give it the type bytes."},
-		{path: "connectors[].outbox.json_empty_array", def: "ignore", replaces: "transforms.*.table.json.payload.empty.array.behavior", words: []string{"ignore", "optional_string"},
+		{path: "connectors[].outbox.json_empty_array", def: "ignore", key: "transforms.*.table.json.payload.empty.array.behavior", since: "3.7", words: []string{"ignore", "optional_string"},
 			doc: "Empty JSON arrays in an expanded payload: leave the member out, or make it an array of strings."},
-		{path: "connectors[].outbox.field_names", def: "none", replaces: "transforms.*.field.name.adjustment.mode", words: []string{"none", "avro", "avro_unicode"},
+		{path: "connectors[].outbox.field_names", def: "none", key: "transforms.*.field.name.adjustment.mode", words: []string{"none", "avro", "avro_unicode"},
 			doc: "How member names of an expanded payload are made fit for Avro."},
-		{path: "connectors[].outbox.tombstone_on_empty", replaces: "transforms.*.route.tombstone.on.empty.payload",
+		{path: "connectors[].outbox.tombstone_on_empty", key: "transforms.*.route.tombstone.on.empty.payload",
 			doc: "Send a null value (a tombstone) when the payload is NULL or blank."},
-		{path: "connectors[].outbox.on_update", def: string(UpdateWarn), replaces: "transforms.*.table.op.invalid.behavior", words: words(UpdateWarn, UpdateError, UpdateFatal),
+		{path: "connectors[].outbox.on_update", def: string(UpdateWarn), key: "transforms.*.table.op.invalid.behavior", words: words(UpdateWarn, UpdateError, UpdateFatal),
 			doc: "What is done when a row of the outbox is updated: log and pass over, log an error and pass over, or stop. Deleted rows are always passed over."},
 		{path: "connectors[].outbox.skip_operations", replaces: "skipped.operations", example: "[u]",
 			doc: "Row changes that are passed over before anything else looks at them, by Debezium's letters: c for inserts, u for updates, d for deletes, t for truncates, none. With u also updates of the primary key are, which are published as a new row otherwise."},

@@ -100,8 +100,8 @@ func (f field) comment() string {
 	if f.required {
 		text += " Required."
 	}
-	if f.replaces != "" {
-		text += " Replaces " + f.replaces + "."
+	if old := f.replaced(); len(old) > 0 {
+		text += " Replaces " + strings.Join(old, ", ") + "."
 	}
 	return text
 }
@@ -147,7 +147,7 @@ func ReferencePage() string {
 			if rows++; rows == 1 {
 				b.WriteString("\n| Key | Type | Default | Meaning | In Debezium or Kafka Connect |\n|---|---|---|---|---|\n")
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code(f.key()), f.typeText(), f.defaultCell(), cell(f.meaning()), replacesCell(f.replaces))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code(f.name()), f.typeText(), f.defaultCell(), cell(f.meaning()), replacesCell(f.replaced()))
 		}
 	}
 	return b.String()
@@ -169,9 +169,9 @@ const pageIntro = "<!-- Written by \"go generate ./config\" from the table in co
 	"| `${env:NAME}` | an environment variable |\n\n" +
 	"**Types.** Durations are written as `300ms`, `30s`, `5m`; sizes as `64MiB`, `1GB` or a number of bytes.\n"
 
-func (f field) key() string { return f.path[strings.LastIndexByte(f.path, '.')+1:] }
+func (f field) name() string { return f.path[strings.LastIndexByte(f.path, '.')+1:] }
 
-func (f field) section() string { return strings.TrimSuffix(f.path, "."+f.key()) }
+func (f field) section() string { return strings.TrimSuffix(f.path, "."+f.name()) }
 
 func (f field) typeText() string {
 	t := typeOf(f.path)
@@ -212,12 +212,9 @@ func (f field) meaning() string {
 	return text
 }
 
-func replacesCell(text string) string {
-	if text == "" {
-		return ""
-	}
+func replacesCell(parts []string) string {
 	var out []string
-	for part := range strings.SplitSeq(text, ", ") {
+	for _, part := range parts {
 		if strings.Contains(part, " ") {
 			out = append(out, part)
 		} else {

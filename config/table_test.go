@@ -89,7 +89,7 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 		t.Errorf("the reference differs from the defaults (-defaults +reference):\n%s", diff)
 	}
 	for _, f := range fields() {
-		if !strings.Contains(Reference(), f.key()+":") {
+		if !strings.Contains(Reference(), f.name()+":") {
 			t.Errorf("%s is not in the reference", f.path)
 		}
 	}
@@ -155,7 +155,7 @@ func TestSampleFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range fields() {
-		if !strings.Contains(string(data), f.key()+":") {
+		if !strings.Contains(string(data), f.name()+":") {
 			t.Errorf("the sample lacks %s", f.path)
 		}
 	}

@@ -118,19 +118,18 @@ type converterOptions struct {
 // schemas.enable is true by default, ours is not.
 func (o *converterOptions) json(class located, path, prefix string) {
 	schemas := true
-	if l, ok := o.option(prefix + "schemas.enable"); ok {
-		toggle(l.key, path+"schemas").apply(o.c, l)
-		schemas = l.word() != "false"
-	} else {
+	for _, option := range []string{"schemas.enable", "decimal.format", "replace.null.with.default"} {
+		l, ok := o.option(prefix + option)
+		if !ok {
+			continue
+		}
+		o.c.equivalent(l, equivalents()[prefix+option])
+		schemas = schemas && (option != "schemas.enable" || l.word() != "false")
+	}
+	if _, given := o.get(prefix + "schemas.enable"); !given {
 		o.c.set(class, path+"schemas", true)
 	}
 	o.c.schemas = o.c.schemas || schemas && o.part != "header"
-	if l, ok := o.option(prefix + "decimal.format"); ok {
-		word(l.key, path+"decimal", "base64", "numeric").apply(o.c, l)
-	}
-	if l, ok := o.option(prefix + "replace.null.with.default"); ok {
-		toggle(l.key, path+"replace_null_with_default").apply(o.c, l)
-	}
 }
 
 func (o *converterOptions) option(key string) (located, bool) {

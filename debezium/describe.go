@@ -1,6 +1,7 @@
 package debezium
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,17 +16,27 @@ const (
 	MariaDBClass = "io.debezium.connector.mariadb.MariaDbConnector"
 )
 
-// described are the settings that Describe writes with Debezium's key, where the
-// value means the same in both.
-var described = map[string]string{
-	"name": "name", "topic_prefix": "topic.prefix",
-	"source.host": "database.hostname", "source.port": "database.port", "source.user": "database.user",
-	"source.password": "database.password", "source.server_id": "database.server.id",
+// sameKey is the key of Debezium's or Kafka Connect's that a connector JSON gives the
+// setting at path with; empty where there is none with the same meaning.
+func sameKey(path string) (string, config.Equivalent) {
+	for _, e := range config.Equivalents() {
+		if e.Path != path || strings.Contains(e.Key, ".converter.") {
+			continue
+		}
+		if option, ok := strings.CutPrefix(e.Key, routerPrefix); ok {
+			return "transforms.outbox." + option, e
+		}
+		return e.Key, e
+	}
+	if path == "name" {
+		return "name", config.Equivalent{Kind: config.Verbatim}
+	}
+	return "", config.Equivalent{}
 }
 
 // Describe returns the keys of a connector JSON that stand for the settings of a
 // connector (config.Config.ConnectorSettings), for programs that know Debezium's:
-// those of described, and the others with "binlog.outbox." before their path.
+// those that mean the same, and the others with "binlog.outbox." before their path.
 // Convert makes the same settings of them, but for masked secrets.
 func Describe(settings []config.Setting) map[string]string {
 	out := map[string]string{"connector.class": MySQLClass, "transforms": "outbox", "transforms.outbox.type": routerClass}
@@ -37,10 +48,13 @@ func Describe(settings []config.Setting) map[string]string {
 		case s.Path == "source.flavor" && value == string(config.FlavorMariaDB):
 			out["connector.class"] = MariaDBClass
 		case s.Path == "source.flavor" && value == string(config.FlavorMySQL):
-		case described[s.Path] != "":
-			out[described[s.Path]] = value
 		default:
-			out[ownPrefix+s.Path] = value
+			key, e := sameKey(s.Path)
+			text, same := written(e, s.Value)
+			if key == "" || !same {
+				key, text = ownPrefix+s.Path, value
+			}
+			out[key] = text
 		}
 	}
 	if !flavor {
@@ -84,10 +98,8 @@ func KeyOf(path string) string {
 	case "kafka.brokers":
 		return "bootstrap.servers"
 	}
-	if key := described[path]; key != "" {
-		return key
-	}
-	return ownPrefix + path
+	key, _ := sameKey(path)
+	return cmp.Or(key, ownPrefix+path)
 }
 
 // IsSecretKey reports whether the value of a key of a connector JSON must not be

@@ -15,22 +15,11 @@ import (
 // Debezium's MySQL and MariaDB connectors 2.7 to 3.6, and of Kafka Connect's
 // source connectors. Exact keys come before prefixes.
 var rules = sync.OnceValue(func() []rule {
-	return slices.Concat(sourceRules(), snapshotRules(), dataRules(), connectRules(), runtimeRules(), legacyRules(), prefixRules())
+	return slices.Concat(equivalentRules(""), sourceRules(), snapshotRules(), dataRules(), connectRules(), runtimeRules(), legacyRules(), prefixRules())
 })
 
 func sourceRules() []rule {
 	return slices.Concat([]rule{
-		text("topic.prefix", "topic_prefix"),
-		text("database.hostname", "source.host"),
-		text("database.port", "source.port"),
-		text("database.user", "source.user"),
-		// A password may begin or end with a blank.
-		{key: "database.password", apply: func(c *connector, l located) { c.take(l, "source.password", l.value, "") }},
-		text("database.server.id", "source.server_id"),
-		duration("connect.timeout.ms", "source.connect_timeout"),
-		duration("connect.keep.alive.interval.ms", "source.heartbeat"),
-		parsed("gtid.source.includes", "source.gtid_include", list),
-		parsed("gtid.source.excludes", "source.gtid_exclude", list),
 		only("gtid.source.filter.dml.events", "other origins' rows are not published without being counted; leave it out", "true"),
 		{key: "gtid.ignore.on.recovery", apply: ignoreGTID},
 		only("include.query", "only change events hold the query, and the router drops them", "true", "false"),
@@ -40,16 +29,6 @@ func sourceRules() []rule {
 		ignored("the binlog is read in another way", "binlog.buffer.size", "binlog.net.write.timeout", "binlog.net.read.timeout", "use.nongraceful.disconnect",
 			"min.row.count.to.stream.results", "query.fetch.size", "connection.validation.timeout.ms", "executor.shutdown.timeout.ms", "read.only", "log.position.check.enable"),
 	)
-}
-
-func list(l located) (any, error) {
-	var out []string
-	for item := range strings.SplitSeq(l.value, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			out = append(out, item)
-		}
-	}
-	return out, nil
 }
 
 func ignoreGTID(c *connector, l located) {
@@ -155,11 +134,6 @@ func snapshotSelection(c *connector, l located) {
 
 func dataRules() []rule {
 	return slices.Concat([]rule{
-		word("binary.handling.mode", "values.binary", "bytes", "base64", "base64-url-safe", "hex"),
-		word("decimal.handling.mode", "values.decimal", "precise", "double", "string"),
-		word("time.precision.mode", "values.time", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"),
-		word("bigint.unsigned.handling.mode", "values.bigint_unsigned", "long", "precise"),
-		toggle("enable.time.adjuster", "values.adjust_years"),
 		{key: "field.name.adjustment.mode", apply: fieldNames},
 		only("event.processing.failure.handling.mode", "it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
 		only("event.deserialization.failure.handling.mode", "it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
@@ -169,9 +143,7 @@ func dataRules() []rule {
 		only("topic.delimiter", "topics are named by the router, and schemas with a dot", "."),
 		only("topic.naming.strategy", "topics are named by the router; the heartbeat topic and schema names follow Debezium's default strategy",
 			"io.debezium.schema.schematopicnamingstrategy", "io.debezium.schema.defaulttopicnamingstrategy"),
-		toggle("extended.headers.enabled", "headers.context"),
 		{key: "skipped.operations", apply: skippedOperations},
-		word("schema.name.adjustment.mode", "values.schema_names", "none", "avro", "avro_unicode"),
 	}, schemaOnly("it adds to schemas what is not known here; leave it out", []string{"false"}, "include.schema.comments", "column.propagate.source.type", "datatype.propagate.source.type"),
 		[]rule{plugins("converters", "custom converters"), plugins("post.processors", "post processors")},
 		ignored("a value that can't be read stops the connector, with the transaction named", "event.converting.failure.handling.mode"),
@@ -266,8 +238,6 @@ func connectRules() []rule {
 			c.take(l, "retry.max_attempts", strings.TrimSpace(l.value), "")
 		}},
 		{key: "retriable.restart.connector.wait.ms", apply: retryWait},
-		duration("heartbeat.interval.ms", "heartbeat.interval"),
-		text("topic.heartbeat.prefix", "heartbeat.topic_prefix"),
 		{key: "signal.data.collection", apply: func(c *connector, l located) {
 			if l.value == "" {
 				c.same(l, "so it is here")

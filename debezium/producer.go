@@ -84,18 +84,13 @@ func splitBrokers(text string) []string {
 
 // producerRules are the producer's settings that stand for themselves.
 func producerRules() []rule {
-	return slices.Concat([]rule{
+	return slices.Concat(equivalentRules(overridePrefix), []rule{
 		only("acks", "anything but all would lose rows when a broker is lost", "all", "-1"),
 		only("enable.idempotence", "is always on: without it a retry may repeat or reorder records", "true", "false"),
 		only("partitioner.class", "only the default partitioner is possible, so that keys stay on their partitions",
 			"org.apache.kafka.clients.producer.internals.defaultpartitioner"),
 		only("partitioner.ignore.keys", "records with one key would come out of order", "false"),
 		only("metadata.recovery.strategy", "only none and rebootstrap are known", "none", "rebootstrap"),
-		word("compression.type", "kafka.compression", "none", "gzip", "snappy", "lz4", "zstd"),
-		text("max.request.size", "kafka.max_message_bytes"),
-		text("client.id", "kafka.client_id"),
-		duration("request.timeout.ms", "kafka.request_timeout"),
-		duration("transaction.timeout.ms", "kafka.transaction_timeout"),
 		{key: "interceptor.classes", apply: func(c *connector, l located) {
 			if strings.TrimSpace(l.value) == "io.debezium.tracing.DebeziumTracingProducerInterceptor" {
 				c.harmless(l, "there is no tracing yet")

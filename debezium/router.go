@@ -71,31 +71,15 @@ func splitList(text string) []string {
 
 // routerRules are the options of the router, by their names behind the alias.
 func routerRules() []rule {
-	rules := []rule{
-		word("table.op.invalid.behavior", "outbox.on_update", "warn", "error", "fatal"),
-		text("table.field.event.id", "outbox.id"),
-		text("table.field.event.key", "outbox.key"),
-		text("table.field.event.timestamp", "outbox.timestamp"),
-		text("table.field.event.payload", "outbox.payload"),
-		text("table.field.event.schema.version", "outbox.schema_version"),
-		{key: "table.fields.additional.placement", apply: additional},
-		since("3.6", word("table.field.additional.missing", "outbox.missing_additional", "error", "ignore")),
+	rules := append(equivalentRules(routerPrefix),
+		rule{key: "table.fields.additional.placement", apply: additional},
 		until("3.5", parsed("table.fields.additional.error.on.missing", "outbox.missing_additional", func(l located) (any, error) {
 			fail, err := boolean(l)
 			if fail {
 				return "error", err
 			}
 			return "ignore", err
-		})),
-		text("route.by.field", "outbox.route_by"),
-		{key: "route.topic.regex", apply: func(c *connector, l located) { c.take(l, "outbox.route_regex", l.value, "") }},
-		{key: "route.topic.replacement", apply: func(c *connector, l located) { c.take(l, "outbox.route_topic", l.value, "") }},
-		toggle("route.tombstone.on.empty.payload", "outbox.tombstone_on_empty"),
-		toggle("table.expand.json.payload", "outbox.expand_json"),
-		word("table.json.payload.null.behavior", "outbox.json_null", "ignore", "optional_bytes"),
-		since("3.7", word("table.json.payload.empty.array.behavior", "outbox.json_empty_array", "ignore", "optional_string")),
-		word("field.name.adjustment.mode", "outbox.field_names", "none", "avro", "avro_unicode"),
-	}
+		})))
 	rules = append(rules, ignored("there is no tracing here: no span is sent, and no trace context becomes a header; send its column with table.fields.additional.placement",
 		"tracing.span.context.field", "tracing.operation.name", "tracing.with.context.field.only")...)
 	return append(rules, ignored("the router never reads it; send the column with table.fields.additional.placement", "table.field.event.type")...)

@@ -47,13 +47,6 @@ var handledElsewhere = []string{
 	"topic.creation.default.partitions", "topic.creation.default.replication.factor", "topic.creation.groups",
 }
 
-// text takes a value as it is.
-func text(key, path string) rule {
-	return rule{key: key, apply: func(c *connector, l located) {
-		c.take(l, path, strings.TrimSpace(l.value), "")
-	}}
-}
-
 // parsed takes a value that is turned into another by f.
 func parsed(key, path string, f func(located) (any, error)) rule {
 	return rule{key: key, apply: func(c *connector, l located) {
@@ -76,30 +69,6 @@ func (c *connector) literal(l located) bool {
 	}
 	c.refuse(l, "a reference can't stand here, since what it stands for decides how the file is read; write the value itself")
 	return false
-}
-
-func duration(key, path string) rule {
-	return parsed(key, path, func(l located) (any, error) {
-		d, err := milliseconds(l)
-		return d.String(), err
-	})
-}
-
-func toggle(key, path string) rule {
-	return parsed(key, path, func(l located) (any, error) {
-		b, err := boolean(l)
-		return b, err
-	})
-}
-
-// word takes one of Debezium's enumerations, whose words are ours too.
-func word(key, path string, words ...string) rule {
-	return parsed(key, path, func(l located) (any, error) {
-		if !slices.Contains(words, l.word()) {
-			return nil, &wordError{l.value, words}
-		}
-		return l.word(), nil
-	})
 }
 
 type wordError struct {
