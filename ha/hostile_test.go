@@ -38,32 +38,34 @@ func hear(t *testing.T, n *runningNode, addr string) {
 }
 
 // Whoever reaches the peers' port, without any certificate, keeps the node neither
-// from reaching its peers nor its peers from reaching it: he has a share of the
-// places of those that have not said who they are.
+// from reaching its peers nor its peers from reaching it: those that have not said who
+// they are share the places, address by address.
 func TestStrangersDoNotCutANodeOff(t *testing.T) {
 	for _, ca := range []*authority{nil, newAuthority(t)} {
-		t.Run(fmt.Sprintf("TLS %t", ca != nil), func(t *testing.T) {
-			configs := clusterOf(t, 3, ca)
-			victim, peer := start(t, configs[0]), start(t, configs[1])
-			addr := configs[0].Peers[0].Addr
-			for range 256 {
-				stranger(t, "127.0.0.2", addr)
-			}
-			waitUntil(t, "the strangers have their share", func() bool {
-				victim.mux.waiting.mu.Lock()
-				defer victim.mux.waiting.mu.Unlock()
-				return victim.mux.waiting.total >= maxWaitingOf
+		for _, hosts := range []int{1, 8} {
+			t.Run(fmt.Sprintf("TLS %t, from %d hosts", ca != nil, hosts), func(t *testing.T) {
+				configs := clusterOf(t, 3, ca)
+				victim, peer := start(t, configs[0]), start(t, configs[1])
+				addr := configs[0].Peers[0].Addr
+				for i := range 320 {
+					stranger(t, fmt.Sprintf("127.0.0.%d", 2+i%hosts), addr)
+				}
+				waitUntil(t, "the strangers have their share", func() bool {
+					victim.mux.waiting.mu.Lock()
+					defer victim.mux.waiting.mu.Unlock()
+					return victim.mux.waiting.total >= min(maxWaitingOf*hosts, maxWaiting)
+				})
+				for range 20 {
+					hear(t, victim, configs[0].Peers[1].Addr)
+					hear(t, peer, addr)
+				}
+				waitUntil(t, "nobody waits any more", func() bool {
+					victim.mux.waiting.mu.Lock()
+					defer victim.mux.waiting.mu.Unlock()
+					return victim.mux.waiting.total == 0 && len(victim.mux.waiting.of) == 0
+				})
 			})
-			for range 20 {
-				hear(t, victim, configs[0].Peers[1].Addr)
-				hear(t, peer, addr)
-			}
-			waitUntil(t, "nobody waits any more", func() bool {
-				victim.mux.waiting.mu.Lock()
-				defer victim.mux.waiting.mu.Unlock()
-				return victim.mux.waiting.total == 0 && len(victim.mux.waiting.of) == 0
-			})
-		})
+		}
 	}
 }
 

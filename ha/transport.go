@@ -112,7 +112,7 @@ func (m *mux) serve(ctx context.Context, handle func(context.Context, net.Conn, 
 			continue
 		}
 		pause = 5 * time.Millisecond
-		leave, full := m.waiting.enter(conn.RemoteAddr())
+		leave, full := m.waiting.enter(conn)
 		if full != nil {
 			m.refuse(conn, full)
 			continue

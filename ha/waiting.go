@@ -4,17 +4,20 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
 
 // waitingRoom bounds the connections that have not said yet who they are: all of
-// them, and those from one address, so that one stranger does not take all places.
-// Its methods are safe for concurrent use.
+// them, and those from one address. When all places are taken, the oldest of the
+// address that has the most makes room for one that has fewer, so that strangers do not
+// keep peers out, from however many addresses they come. Its methods are safe for
+// concurrent use.
 type waitingRoom struct {
 	mu    sync.Mutex
 	total int
-	of    map[netip.Addr]int
+	of    map[netip.Addr][]net.Conn // in the order in which they came
 	// Of refusals one is told in refusalEvery, with how many were not.
 	said time.Time
 	held int
@@ -22,30 +25,50 @@ type waitingRoom struct {
 
 const refusalEvery = time.Second
 
-func newWaitingRoom() *waitingRoom { return &waitingRoom{of: map[netip.Addr]int{}} }
+func newWaitingRoom() *waitingRoom { return &waitingRoom{of: map[netip.Addr][]net.Conn{}} }
 
-// enter takes a place, which leave, to be called once, gives up. It returns an error
-// when there is none.
-func (w *waitingRoom) enter(remote net.Addr) (leave func(), err error) {
-	addr := network(remote)
+// enter takes a place for conn, which leave gives up. It returns an error when there is
+// none. A connection that has to make room is closed.
+func (w *waitingRoom) enter(conn net.Conn) (leave func(), err error) {
+	addr := network(conn.RemoteAddr())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.of[addr] >= maxWaitingOf:
+	if len(w.of[addr]) >= maxWaitingOf {
 		return nil, fmt.Errorf("%d connections from this address have not said yet who they are", maxWaitingOf)
-	case w.total >= maxWaiting:
-		return nil, fmt.Errorf("%d connections have not said yet who they are", maxWaiting)
+	}
+	if w.total >= maxWaiting {
+		most := addr
+		for other, list := range w.of {
+			if len(list) > len(w.of[most]) {
+				most = other
+			}
+		}
+		if most == addr {
+			return nil, fmt.Errorf("%d connections have not said yet who they are", maxWaiting)
+		}
+		oldest := w.of[most][0]
+		w.remove(most, oldest)
+		_ = oldest.Close() // its handshake fails with this
 	}
 	w.total++
-	w.of[addr]++
+	w.of[addr] = append(w.of[addr], conn)
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.total--
-		if w.of[addr]--; w.of[addr] == 0 {
-			delete(w.of, addr)
-		}
+		w.remove(addr, conn)
 	}, nil
+}
+
+// remove does nothing for a connection that has made room already.
+func (w *waitingRoom) remove(addr netip.Addr, conn net.Conn) {
+	i := slices.Index(w.of[addr], conn)
+	if i < 0 {
+		return
+	}
+	w.total--
+	if w.of[addr] = slices.Delete(w.of[addr], i, i+1); len(w.of[addr]) == 0 {
+		delete(w.of, addr)
+	}
 }
 
 // say reports whether a refusal is to be told, and how many were not since the last.

@@ -357,13 +357,13 @@ var parked, lasts sync.Map
 	nc, err`}},
 		},
 		{
-			Name: "strangers-share", Rule: "one address has a share of the places of those that have not said who they are",
+			Name: "strangers-share", Rule: "the address that has the most places of those that have not said who they are makes room for others",
 			Harm:  "a stranger without any certificate cuts a node off",
 			Level: "real connections", Package: "./ha", Test: "^TestStrangersDoNotCutANodeOff$",
 			Edits: []Edit{{"ha/waiting.go", `
-	case w.of[addr] >= maxWaitingOf:
+		if most == addr {
 `, `
-	case false:
+		if true {
 `}},
 		},
 		{
