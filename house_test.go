@@ -37,10 +37,30 @@ var arrows = map[string]map[string]string{
 		"position": "where a term begins and what it made durable", "schema": "rows go to the encoder",
 		"trail": "where published events went",
 	},
-	"cmd/binlog-outbox": {
-		"admin": "wiring", "canal": "wiring", "config": "wiring", "connector": "wiring", "converter": "wiring", "debezium": "wiring",
-		"ha": "wiring", "kafka": "wiring", "position": "wiring", "router": "wiring", "schema": "wiring", "trail": "wiring",
+	"node": {
+		"admin":     "it answers what the admin server is asked",
+		"canal":     "sources are opened and asked here",
+		"config":    "each part's configuration is taken from the tree",
+		"connector": "the connectors that run here",
+		"converter": "a route's formats",
+		"debezium":  "connectors that were put over Connect's REST API are JSON of Debezium's",
+		"ha":        "leadership decides what runs, the store what there is",
+		"kafka":     "sinks are made and brokers asked here",
+		"position":  "offsets that operators choose, and what is shown of them",
+		"router":    "a connector's route",
+		"schema":    "outbox tables are checked before the first row",
+		"trail":     "where events went, for the question after one",
 	},
+	"cmd/binlog-outbox": {
+		"admin":    "the types of the answers of a node that runs",
+		"config":   "what the command line adds to the configuration",
+		"debezium": "connector files on the command line, and their conversion",
+		"ha":       "a cluster is recovered and restored without a node that runs",
+		"kafka":    "the records that preview prints",
+		"node":     "run, and what commands ask the servers themselves",
+		"position": "the marks that preview prints",
+	},
+
 }
 
 // libraries lists the packages at which the types of a library stop.
@@ -49,7 +69,7 @@ var libraries = map[string][]string{
 	"github.com/IBM/sarama":            {"kafka"},
 	"github.com/hashicorp/raft":        {"ha"},
 	"github.com/spf13/cobra":           {"cmd/binlog-outbox"},
-	"github.com/goccy/go-yaml":         {"config", "debezium", "cmd/binlog-outbox"},
+	"github.com/goccy/go-yaml":         {"config", "debezium", "node", "cmd/binlog-outbox"},
 }
 
 // pure packages know no I/O and no clocks of the machine's network.

@@ -24,7 +24,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	exports := exportFiles(t)
 	read := map[string]bool{}
 	settings := map[string]string{} // type and field, by path
-	for _, name := range []string{"config", "cmd/binlog-outbox"} {
+	for _, name := range []string{"config", "node"} {
 		pkg, info, files := check(t, name, exports)
 		if name == "config" {
 			collect(pkg.Scope().Lookup("Config").Type(), "", settings)
@@ -46,7 +46,7 @@ func TestEverySettingIsRead(t *testing.T) {
 // exportFiles are the compiled packages that the program is made of, by import path.
 func exportFiles(t *testing.T) map[string]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./cmd/binlog-outbox").Output()
+	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./node").Output()
 	if err != nil {
 		t.Fatalf("listing packages: %v", err)
 	}

@@ -101,9 +101,18 @@ type EventsKnown struct {
 	Off    bool       `json:"off,omitempty"`
 }
 
+// The states of a search.
+const (
+	SearchRunning   = "running"
+	SearchFound     = "found"
+	SearchNotFound  = "not_found"
+	SearchCancelled = "cancelled"
+	SearchFailed    = "failed"
+)
+
 // Search is a search for an event in the source's binlogs.
 type Search struct {
-	// State is running, found, not_found, cancelled or failed.
+	// State is one of the constants that begin with Search.
 	State  string     `json:"state"`
 	Begun  time.Time  `json:"begun_at"`
 	Ended  *time.Time `json:"ended_at,omitempty"`

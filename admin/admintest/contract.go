@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -79,4 +80,27 @@ func (c *Contract) Check(r *http.Request, body string, code int, header http.Hea
 	return openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: in, Status: code, Header: header, Body: io.NopCloser(bytes.NewReader(answer)),
 	})
+}
+
+// Ask sends a request to a server, and fails the test where the answer is not as the
+// document says.
+func (c *Contract) Ask(tb testing.TB, method, url, body string) (status int, answer []byte) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if answer, err = io.ReadAll(resp.Body); err != nil {
+		tb.Fatal(err)
+	}
+	if err := c.Check(req, body, resp.StatusCode, resp.Header, answer); err != nil {
+		tb.Errorf("%s %s: %v", method, url, err)
+	}
+	return resp.StatusCode, answer
 }

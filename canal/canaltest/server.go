@@ -82,6 +82,12 @@ func (s *Server) SetReadOnly(on bool) {
 	s.readOnly = on
 }
 
+func (s *Server) executed() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Executed
+}
+
 func (s *Server) isReadOnly() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +187,7 @@ func (s *Server) answer(query string) (*mysql.Result, error) {
 			[]any{"read_only", s.isReadOnly()}, []any{"super_read_only", s.isReadOnly()},
 			[]any{"version", "8.4.0"}, []any{"binlog_format", cmp.Or(s.Format, "ROW")}, []any{"binlog_row_image", "FULL"})
 	case strings.Contains(query, "@@GLOBAL.gtid_executed"):
-		return rows([]string{"executed", "purged"}, []any{s.Executed, s.Purged})
+		return rows([]string{"executed", "purged"}, []any{s.executed(), s.Purged})
 	case strings.Contains(query, "information_schema.TABLES"):
 		var all [][]any
 		for _, name := range s.Tables {
@@ -195,7 +201,7 @@ func (s *Server) answer(query string) (*mysql.Result, error) {
 		}
 		return rows([]string{"Log_name", "File_size"}, all...)
 	case query == "SHOW BINARY LOG STATUS" && s.StatusErr == nil, query == "SHOW MASTER STATUS":
-		return rows([]string{"File", "Position", "Do", "Ignore", "Executed_Gtid_Set"}, []any{s.Binlogs[len(s.Binlogs)-1], uint64(157), "", "", s.Executed})
+		return rows([]string{"File", "Position", "Do", "Ignore", "Executed_Gtid_Set"}, []any{s.Binlogs[len(s.Binlogs)-1], uint64(157), "", "", s.executed()})
 	case query == "SHOW BINARY LOG STATUS":
 		return nil, s.StatusErr
 	case query == "SHOW REPLICA STATUS" && s.Received != "":

@@ -21,6 +21,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // remote is what the verbs that ask a node have in common: the flags that say
@@ -191,7 +192,7 @@ func (r *remote) configured() (string, error) {
 		host = "127.0.0.1"
 	}
 	scheme := "http"
-	if cfg.Admin.WebConfig != "" && servesTLS(cfg.Admin.WebConfig) {
+	if cfg.Admin.WebConfig != "" && node.ServesTLS(cfg.Admin.WebConfig) {
 		scheme = "https"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port), nil

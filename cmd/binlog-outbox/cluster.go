@@ -16,6 +16,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // newCluster is what can be done to a cluster by way of one of its nodes, and to a
@@ -52,7 +53,7 @@ func newClusterRecover(p *program) *cobra.Command {
 				return err
 			}
 			done, err := ha.Recover(c.Context(), ha.Recovery{
-				DataDir: dir, Survivors: peers, DryRun: !yes, Reason: reason, By: userName(), Logger: newLogger(config.Log{Level: "warn"}, p.stderr),
+				DataDir: dir, Survivors: peers, DryRun: !yes, Reason: reason, By: userName(), Logger: node.NewLogger(config.Log{Level: "warn"}, p.stderr),
 			})
 			if err != nil {
 				return fmt.Errorf("recovering: %w", err)
@@ -68,7 +69,7 @@ func newClusterRecover(p *program) *cobra.Command {
 }
 
 func newClusterRestore(p *program) *cobra.Command {
-	var node, from, reason string
+	var id, from, reason string
 	c := &cobra.Command{
 		Use:   "restore",
 		Short: "Begin an empty data directory from a saved snapshot",
@@ -77,7 +78,7 @@ func newClusterRestore(p *program) *cobra.Command {
 			"the snapshot is of must be gone.",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if node == "" || from == "" {
+			if id == "" || from == "" {
 				return &usageError{errors.New("restore needs --node and --from")}
 			}
 			dir, err := p.raftDir()
@@ -90,7 +91,7 @@ func newClusterRestore(p *program) *cobra.Command {
 			}
 			defer func() { err = errors.Join(err, saved.Close()) }()
 			done, err := ha.Restore(c.Context(), ha.Restoration{
-				NodeID: node, DataDir: dir, From: saved, Reason: reason, By: userName(), Logger: newLogger(config.Log{Level: "warn"}, p.stderr),
+				NodeID: id, DataDir: dir, From: saved, Reason: reason, By: userName(), Logger: node.NewLogger(config.Log{Level: "warn"}, p.stderr),
 			})
 			if err != nil {
 				return fmt.Errorf("restoring: %w", err)
@@ -99,7 +100,7 @@ func newClusterRestore(p *program) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&node, "node", "", "the node's `name`, node.id of its configuration")
+	f.StringVar(&id, "node", "", "the node's `name`, node.id of its configuration")
 	f.StringVar(&from, "from", "", "`file` with the snapshot")
 	f.StringVar(&reason, "reason", "", "`why`, for the audit list")
 	return c

@@ -12,18 +12,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // command runs the program in this process.
 type command struct {
 	environ []string
-	prober  Prober
+	probe   prober
 }
 
 func (c command) run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	p := &program{stdout: &out, stderr: &errs, environ: c.environ, prober: c.prober}
+	p := &program{stdout: &out, stderr: &errs, environ: c.environ, probe: c.probe}
 	code = p.run(t.Context(), args)
 	return code, out.String(), errs.String()
 }
@@ -83,7 +84,6 @@ func TestB110ExitCodes(t *testing.T) {
 		"no connector file":    {[]string{"run", none}, exitConfig, "%s: reading the file: no such file or directory\n"},
 		"bad flag value":       {[]string{"validate", "-c", good, "--set", "log.level=loud"}, exitConfig, "command line: --set: log.level: \"loud\" is not one of debug, info, warn, error\n"},
 		"bad JSON key":         {[]string{"validate", "--worker", worker, badJSON}, exitConfig, "%s: database.hostnam: not a key of Debezium or Kafka Connect; did you mean \"database.hostname\"?\n"},
-		"asking is not wired":  {[]string{"validate", "-c", good, "--probe"}, exitFailed, "binlog-outbox: asking the servers is not possible with this program\n"},
 		"the router's opinion": {[]string{"validate", "-c", router}, exitConfig, "*connectors[0].outbox: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,12 +234,12 @@ func TestValidateJSON(t *testing.T) {
 
 // probe answers with fixed checks, and sees what it is asked.
 type probe struct {
-	checks []Check
+	checks []node.Check
 	asked  []string
 }
 
-func (p *probe) Probe(ctx context.Context, node *config.Config, c *config.Connector) []Check {
-	if _, ok := ctx.Deadline(); ok && node != nil {
+func (p *probe) Probe(ctx context.Context, cfg *config.Config, c *config.Connector) []node.Check {
+	if _, ok := ctx.Deadline(); ok && cfg != nil {
 		p.asked = append(p.asked, c.Name)
 	}
 	return p.checks
@@ -247,11 +247,11 @@ func (p *probe) Probe(ctx context.Context, node *config.Config, c *config.Connec
 
 func TestValidateProbe(t *testing.T) {
 	yaml := write(t, "good.yaml", goodYAML())
-	p := &probe{checks: []Check{
-		{Name: "MySQL: binlog_format", Status: CheckOK, Detail: "ROW"},
-		{Name: "MySQL: binlog_row_image", Status: CheckWarning, Detail: "MINIMAL", Fix: "set it to FULL"},
+	p := &probe{checks: []node.Check{
+		{Name: "MySQL: binlog_format", Status: node.CheckOK, Detail: "ROW"},
+		{Name: "MySQL: binlog_row_image", Status: node.CheckWarning, Detail: "MINIMAL", Fix: "set it to FULL"},
 	}}
-	code, stdout, stderr := command{prober: p}.run(t, "validate", "-c", yaml, "--probe")
+	code, stdout, stderr := command{probe: p.Probe}.run(t, "validate", "-c", yaml, "--probe")
 	want := `The configuration is valid: 1 connector (orders-outbox).
 
 orders-outbox
@@ -264,11 +264,11 @@ orders-outbox
 	if diff := cmp.Diff([]string{"orders-outbox"}, p.asked); diff != "" {
 		t.Errorf("asked with a deadline: %s", diff)
 	}
-	p.checks[0].Status = CheckFailed
-	if code, _, _ := (command{prober: p}).run(t, "validate", "-c", yaml, "--probe", "-o", "json"); code != exitFailed {
+	p.checks[0].Status = node.CheckFailed
+	if code, _, _ := (command{probe: p.Probe}).run(t, "validate", "-c", yaml, "--probe", "-o", "json"); code != exitFailed {
 		t.Errorf("exit code %d with a failed check", code)
 	}
-	if code, _, _ := (command{prober: p}).run(t, "validate", "-c", yaml); code != exitOK || len(p.asked) != 2 {
+	if code, _, _ := (command{probe: p.Probe}).run(t, "validate", "-c", yaml); code != exitOK || len(p.asked) != 2 {
 		t.Errorf("without --probe: %d, asked %q", code, p.asked)
 	}
 }
@@ -288,7 +288,7 @@ func TestVersion(t *testing.T) {
 		t.Errorf("%d: %s", code, stdout)
 	}
 	code, stdout, _ = command{}.run(t, "version", "-o", "json")
-	var b build
+	var b node.Build
 	if err := json.Unmarshal([]byte(stdout), &b); err != nil || code != exitOK || b.Version == "" || b.Go == "" {
 		t.Errorf("%d: %s, %v", code, stdout, err)
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // diagnosis is the answer of doctor as JSON.
 type diagnosis struct {
 	// Status is the worst of all checks: ok, warning or failed.
-	Status     Status              `json:"status"`
-	Node       []Check             `json:"node"`
+	Status     node.CheckStatus    `json:"status"`
+	Node       []node.Check        `json:"node"`
 	Connectors []connectorChecking `json:"connectors"`
 }
 
@@ -55,7 +56,7 @@ func newDoctor(p *program) *cobra.Command {
 				one.Checks = examineConnector(status, one.Name)
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), 30*time.Second)
-			one.Checks = append(one.Checks, p.prober.Probe(ctx, cfg, &cfg.Connectors[i])...)
+			one.Checks = append(one.Checks, p.probe(ctx, cfg, &cfg.Connectors[i])...)
 			cancel()
 			d.Connectors = append(d.Connectors, one)
 		}
@@ -101,29 +102,29 @@ func (p *program) diagnose(d diagnosis, asJSON bool) error {
 	switch {
 	case err != nil:
 		return err
-	case d.Status == CheckFailed:
+	case d.Status == node.CheckFailed:
 		return &silentError{exitFailed}
-	case d.Status == CheckWarning:
+	case d.Status == node.CheckWarning:
 		return &silentError{exitUnhealthy}
 	}
 	return nil
 }
 
-func worst(checks []Check) Status {
-	out := CheckOK
+func worst(checks []node.Check) node.CheckStatus {
+	out := node.CheckOK
 	for _, c := range checks {
 		out = worse(out, c.Status)
 	}
 	return out
 }
 
-func worse(a, b Status) Status {
-	rank := map[Status]int{CheckOK: 0, CheckUnknown: 1, CheckWarning: 1, CheckFailed: 2}
+func worse(a, b node.CheckStatus) node.CheckStatus {
+	rank := map[node.CheckStatus]int{node.CheckOK: 0, node.CheckUnknown: 1, node.CheckWarning: 1, node.CheckFailed: 2}
 	if rank[b] <= rank[a] {
 		return a
 	}
-	if b == CheckUnknown {
-		return CheckWarning
+	if b == node.CheckUnknown {
+		return node.CheckWarning
 	}
 	return b
 }
@@ -139,22 +140,22 @@ func (r *remote) nodeStatus(ctx context.Context) (admin.Status, error) {
 const runbooks = "docs/runbooks/BinlogOutbox"
 
 // examine asks the running node about itself and its cluster.
-func (r *remote) examine(ctx context.Context) []Check {
+func (r *remote) examine(ctx context.Context) []node.Check {
 	s, err := r.nodeStatus(ctx)
 	if err != nil {
-		c := Check{Name: "answers", Status: CheckFailed, Detail: err.Error(), Fix: "start it, or name its admin server with --server"}
+		c := node.Check{Name: "answers", Status: node.CheckFailed, Detail: err.Error(), Fix: "start it, or name its admin server with --server"}
 		if _, ok := errors.AsType[*answerError](err); ok {
 			c.Fix = "log in with --user and --password-file, or with --cert and --key"
 		}
-		return []Check{c}
+		return []node.Check{c}
 	}
-	out := []Check{{Name: "answers", Status: CheckOK, Detail: fmt.Sprintf("%s, version %s, %s", s.Node, cmp.Or(s.Version, "unknown"), s.Role)}}
-	if own := version().Version; own != s.Version {
-		out = append(out, Check{Name: "version", Status: CheckWarning, Detail: fmt.Sprintf("the node runs %s, this program is %s", s.Version, own), Fix: "restart the node, if it was to be upgraded"})
+	out := []node.Check{{Name: "answers", Status: node.CheckOK, Detail: fmt.Sprintf("%s, version %s, %s", s.Node, cmp.Or(s.Version, "unknown"), s.Role)}}
+	if own := node.Version().Version; own != s.Version {
+		out = append(out, node.Check{Name: "version", Status: node.CheckWarning, Detail: fmt.Sprintf("the node runs %s, this program is %s", s.Version, own), Fix: "restart the node, if it was to be upgraded"})
 	}
-	leader := Check{Name: "leader", Status: CheckOK, Detail: s.Leader}
+	leader := node.Check{Name: "leader", Status: node.CheckOK, Detail: s.Leader}
 	if s.Leader == "" {
-		leader = Check{Name: "leader", Status: CheckFailed, Detail: "there is none, so that nothing is published", Fix: "bring a majority of the nodes back", Runbook: runbooks + "NoLeader.md"}
+		leader = node.Check{Name: "leader", Status: node.CheckFailed, Detail: "there is none, so that nothing is published", Fix: "bring a majority of the nodes back", Runbook: runbooks + "NoLeader.md"}
 	}
 	out = append(out, leader)
 	answer, err := r.get(ctx, "/v1/cluster")
@@ -163,13 +164,13 @@ func (r *remote) examine(ctx context.Context) []Check {
 		cluster, err = decode[admin.Cluster](answer)
 	}
 	if err != nil {
-		return append(out, Check{Name: "cluster", Status: CheckUnknown, Detail: err.Error()})
+		return append(out, node.Check{Name: "cluster", Status: node.CheckUnknown, Detail: err.Error()})
 	}
 	return append(out, quorum(cluster))
 }
 
 // quorum says how many voters are reached, which only the leader knows.
-func quorum(c admin.Cluster) Check {
+func quorum(c admin.Cluster) node.Check {
 	voters, reached, known := 0, 0, false
 	var away []string
 	for _, m := range c.Members {
@@ -184,39 +185,39 @@ func quorum(c admin.Cluster) Check {
 			away = append(away, m.ID)
 		}
 	}
-	out := Check{Name: "quorum", Status: CheckOK, Detail: fmt.Sprintf("%d of %d voters", reached, voters)}
+	out := node.Check{Name: "quorum", Status: node.CheckOK, Detail: fmt.Sprintf("%d of %d voters", reached, voters)}
 	switch {
 	case c.Error != "":
-		return Check{Name: "quorum", Status: CheckFailed, Detail: c.Error, Fix: "see the runbook", Runbook: runbooks + "NoLeader.md"}
+		return node.Check{Name: "quorum", Status: node.CheckFailed, Detail: c.Error, Fix: "see the runbook", Runbook: runbooks + "NoLeader.md"}
 	case !known && voters > 1:
-		return Check{Name: "quorum", Status: CheckOK, Detail: fmt.Sprintf("%d voters; which are reached only the leader knows: ask %s", voters, cmp.Or(c.Leader, "it when there is one"))}
+		return node.Check{Name: "quorum", Status: node.CheckOK, Detail: fmt.Sprintf("%d voters; which are reached only the leader knows: ask %s", voters, cmp.Or(c.Leader, "it when there is one"))}
 	case reached == voters:
 		return out
 	case reached <= voters/2:
-		out.Status, out.Fix, out.Runbook = CheckFailed, "bring "+strings.Join(away, ", ")+" back", runbooks+"NoLeader.md"
+		out.Status, out.Fix, out.Runbook = node.CheckFailed, "bring "+strings.Join(away, ", ")+" back", runbooks+"NoLeader.md"
 	default:
-		out.Status, out.Runbook = CheckWarning, runbooks+"QuorumThin.md"
+		out.Status, out.Runbook = node.CheckWarning, runbooks+"QuorumThin.md"
 		out.Fix = fmt.Sprintf("bring %s back: without it %d more may be lost", strings.Join(away, ", "), reached-voters/2-1)
 	}
 	return out
 }
 
 // examineConnector says what the node knows of one of its connectors.
-func examineConnector(s admin.Status, name string) []Check {
+func examineConnector(s admin.Status, name string) []node.Check {
 	for i := range s.Connectors {
 		if s.Connectors[i].Name == name {
 			return connectorChecks(s, &s.Connectors[i])
 		}
 	}
-	return []Check{{Name: "running", Status: CheckWarning, Detail: "the node does not have it", Fix: "restart the node with this configuration"}}
+	return []node.Check{{Name: "running", Status: node.CheckWarning, Detail: "the node does not have it", Fix: "restart the node with this configuration"}}
 }
 
-func connectorChecks(s admin.Status, c *admin.Connector) []Check {
-	out := []Check{stateCheck(s, c)}
+func connectorChecks(s admin.Status, c *admin.Connector) []node.Check {
+	out := []node.Check{stateCheck(s, c)}
 	if l := c.LagSeconds; l != nil {
-		lag := Check{Name: "lag", Status: CheckOK, Detail: span(*l)}
+		lag := node.Check{Name: "lag", Status: node.CheckOK, Detail: span(*l)}
 		if *l > muchLag.Seconds() {
-			lag.Status, lag.Fix, lag.Runbook = CheckWarning, "look at the last error, and whether Kafka or the source is slow", runbooks+"LagHigh.md"
+			lag.Status, lag.Fix, lag.Runbook = node.CheckWarning, "look at the last error, and whether Kafka or the source is slow", runbooks+"LagHigh.md"
 		}
 		out = append(out, lag)
 	}
@@ -227,23 +228,23 @@ func connectorChecks(s admin.Status, c *admin.Connector) []Check {
 		} else if b.Bytes != nil {
 			text = fmt.Sprintf("%d bytes", *b.Bytes)
 		}
-		out = append(out, Check{Name: "backlog", Status: CheckOK, Detail: text + " not read yet"})
+		out = append(out, node.Check{Name: "backlog", Status: node.CheckOK, Detail: text + " not read yet"})
 		out = append(out, headroom(b)...)
 	}
 	if len(c.UnseenTopics) > 0 {
-		out = append(out, Check{Name: "open transactions", Status: CheckWarning,
+		out = append(out, node.Check{Name: "open transactions", Status: node.CheckWarning,
 			Detail: "what is left open in a partition without a leader can't be seen in " + strings.Join(c.UnseenTopics, ", ") + ", so that rows may come twice or be lost when a broker fails",
 			Fix:    "grant READ on the topics, and use brokers that answer DescribeProducers"})
 	}
 	if n := c.SetAside.Rows; n > 0 {
-		out = append(out, Check{Name: "rows set aside", Status: CheckWarning, Detail: fmt.Sprintf("%d since the process started", n),
+		out = append(out, node.Check{Name: "rows set aside", Status: node.CheckWarning, Detail: fmt.Sprintf("%d since the process started", n),
 			Fix: "see binlog-outbox set-aside list " + c.Name, Runbook: runbooks + "RowsSetAside.md"})
 	}
 	return out
 }
 
-func stateCheck(s admin.Status, c *admin.Connector) Check {
-	out := Check{Name: "running", Status: CheckOK, Detail: c.State}
+func stateCheck(s admin.Status, c *admin.Connector) node.Check {
+	out := node.Check{Name: "running", Status: node.CheckOK, Detail: c.State}
 	if c.Phase != "" {
 		out.Detail += ", " + c.Phase
 	}
@@ -252,42 +253,42 @@ func stateCheck(s admin.Status, c *admin.Connector) Check {
 	}
 	switch {
 	case c.State == "failed":
-		out.Status, out.Fix, out.Runbook = CheckFailed, "do what the error says, then binlog-outbox connector restart "+c.Name, runbooks+"ConnectorFailed.md"
+		out.Status, out.Fix, out.Runbook = node.CheckFailed, "do what the error says, then binlog-outbox connector restart "+c.Name, runbooks+"ConnectorFailed.md"
 	case c.State == "unassigned":
 		out.Detail = "not here"
 		if s.Role == "leader" || s.Leader == "" {
-			out.Status = CheckWarning
+			out.Status = node.CheckWarning
 		} else {
 			out.Detail += ": " + s.Leader + " leads, ask it"
 		}
 	case c.State == "paused" || c.State == "stopped":
-		out.Status, out.Fix = CheckWarning, "binlog-outbox connector resume "+c.Name
+		out.Status, out.Fix = node.CheckWarning, "binlog-outbox connector resume "+c.Name
 		if c.Wanted.Reason != "" {
 			out.Detail += fmt.Sprintf(" by %s: %s", c.Wanted.By, c.Wanted.Reason)
 		}
 	case c.LastError != nil:
-		out.Status, out.Fix, out.Runbook = CheckWarning, "it goes on by itself when that has passed", runbooks+"NotStreaming.md"
+		out.Status, out.Fix, out.Runbook = node.CheckWarning, "it goes on by itself when that has passed", runbooks+"NotStreaming.md"
 	}
 	return out
 }
 
 // headroom says how long the source keeps what is needed next.
-func headroom(b *admin.Backlog) []Check {
+func headroom(b *admin.Backlog) []node.Check {
 	if b.HeadroomSeconds == nil {
 		return nil
 	}
-	out := Check{Name: "binlog headroom", Status: CheckOK, Detail: span(*b.HeadroomSeconds)}
+	out := node.Check{Name: "binlog headroom", Status: node.CheckOK, Detail: span(*b.HeadroomSeconds)}
 	const fix = "keep binlogs longer on the source (binlog_expire_logs_seconds), and get the connector going"
 	switch {
 	case *b.HeadroomSeconds <= 0:
-		out.Status, out.Detail = CheckFailed, "none: the source may have purged what is needed next"
+		out.Status, out.Detail = node.CheckFailed, "none: the source may have purged what is needed next"
 	case *b.HeadroomSeconds < littleReserve.Seconds():
-		out.Status = CheckWarning
+		out.Status = node.CheckWarning
 	}
-	if out.Status != CheckOK {
+	if out.Status != node.CheckOK {
 		out.Fix, out.Runbook = fix, runbooks+"BinlogPurgeRisk.md"
 	}
-	return []Check{out}
+	return []node.Check{out}
 }
 
 func span(seconds float64) string {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // playedNode answers as a node does that is in this state.
@@ -36,7 +38,7 @@ func ptrTo[T any](v T) *T { return &v }
 func TestDoctor(t *testing.T) {
 	yaml := write(t, "good.yaml", goodYAML())
 	well := func() (admin.Status, admin.Cluster) {
-		s := admin.Status{Node: "n1", Version: version().Version, Role: "leader", Leader: "n1", Connectors: []admin.Connector{{
+		s := admin.Status{Node: "n1", Version: node.Version().Version, Role: "leader", Leader: "n1", Connectors: []admin.Connector{{
 			Name: "orders-outbox", State: "running", Phase: "streaming", LagSeconds: ptrTo(0.2),
 			Backlog: &admin.Backlog{Transactions: ptrTo(uint64(3)), HeadroomSeconds: ptrTo(86400.0)},
 		}}}
@@ -47,50 +49,50 @@ func TestDoctor(t *testing.T) {
 	}
 	for name, one := range map[string]struct {
 		spoil func(*admin.Status, *admin.Connector, *admin.Cluster)
-		probe Status
+		probe node.CheckStatus
 		code  int
 		want  []string
 	}{
-		"all is well":     {nil, CheckOK, exitOK, []string{"3 of 3 voters", "3 transactions", "streaming"}},
-		"a bad server":    {nil, CheckFailed, exitFailed, []string{"binlog_format"}},
-		"a weak server":   {nil, CheckWarning, exitUnhealthy, []string{"binlog_format"}},
-		"another release": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Version = "v0" }, CheckOK, exitUnhealthy, []string{"the node runs v0"}},
-		"no leader":       {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Leader = "" }, CheckOK, exitFailed, []string{"NoLeader.md"}},
-		"a node is away":  {func(_ *admin.Status, _ *admin.Connector, c *admin.Cluster) { *c.Members[2].Reachable = false }, CheckOK, exitUnhealthy, []string{"bring n3 back", "QuorumThin.md"}},
+		"all is well":     {nil, node.CheckOK, exitOK, []string{"3 of 3 voters", "3 transactions", "streaming"}},
+		"a bad server":    {nil, node.CheckFailed, exitFailed, []string{"binlog_format"}},
+		"a weak server":   {nil, node.CheckWarning, exitUnhealthy, []string{"binlog_format"}},
+		"another release": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Version = "v0" }, node.CheckOK, exitUnhealthy, []string{"the node runs v0"}},
+		"no leader":       {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Leader = "" }, node.CheckOK, exitFailed, []string{"NoLeader.md"}},
+		"a node is away":  {func(_ *admin.Status, _ *admin.Connector, c *admin.Cluster) { *c.Members[2].Reachable = false }, node.CheckOK, exitUnhealthy, []string{"bring n3 back", "QuorumThin.md"}},
 		"two are": {func(_ *admin.Status, _ *admin.Connector, c *admin.Cluster) {
 			*c.Members[1].Reachable, *c.Members[2].Reachable = false, false
-		}, CheckOK, exitFailed, []string{"n2, n3", "NoLeader.md"}},
+		}, node.CheckOK, exitFailed, []string{"n2, n3", "NoLeader.md"}},
 		"failed": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) {
 			c.State, c.LastError = "failed", &admin.LastError{Code: "row_refused", Message: "no topic"}
-		}, CheckOK, exitFailed, []string{"row_refused: no topic", "connector restart orders-outbox", "ConnectorFailed.md"}},
+		}, node.CheckOK, exitFailed, []string{"row_refused: no topic", "connector restart orders-outbox", "ConnectorFailed.md"}},
 		"retrying": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) {
 			c.LastError = &admin.LastError{Code: "unreachable", Message: "away"}
-		}, CheckOK, exitUnhealthy, []string{"unreachable: away", "NotStreaming.md"}},
+		}, node.CheckOK, exitUnhealthy, []string{"unreachable: away", "NotStreaming.md"}},
 		"paused": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) {
 			c.State, c.Wanted = "paused", admin.Wanted{State: admin.Paused, By: "ann", Reason: "schema change"}
-		}, CheckOK, exitUnhealthy, []string{"by ann: schema change", "connector resume"}},
-		"behind":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.LagSeconds = 300 }, CheckOK, exitUnhealthy, []string{"5m0s", "LagHigh.md"}},
-		"a purge": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 3600 }, CheckOK, exitUnhealthy, []string{"1h0m0s", "BinlogPurgeRisk.md"}},
-		"purged":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 0 }, CheckOK, exitFailed, []string{"BinlogPurgeRisk.md"}},
-		"unseen":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.UnseenTopics = []string{"order.events"} }, CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
-		"asides":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.SetAside.Rows = 2 }, CheckOK, exitUnhealthy, []string{"set-aside list", "RowsSetAside.md"}},
-		"unknown": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Connectors = nil }, CheckOK, exitUnhealthy, []string{"does not have it"}},
+		}, node.CheckOK, exitUnhealthy, []string{"by ann: schema change", "connector resume"}},
+		"behind":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.LagSeconds = 300 }, node.CheckOK, exitUnhealthy, []string{"5m0s", "LagHigh.md"}},
+		"a purge": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 3600 }, node.CheckOK, exitUnhealthy, []string{"1h0m0s", "BinlogPurgeRisk.md"}},
+		"purged":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 0 }, node.CheckOK, exitFailed, []string{"BinlogPurgeRisk.md"}},
+		"unseen":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.UnseenTopics = []string{"order.events"} }, node.CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
+		"asides":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.SetAside.Rows = 2 }, node.CheckOK, exitUnhealthy, []string{"set-aside list", "RowsSetAside.md"}},
+		"unknown": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Connectors = nil }, node.CheckOK, exitUnhealthy, []string{"does not have it"}},
 		"stranger": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) {
 			s.Connectors = append(s.Connectors, admin.Connector{Name: "put", State: "failed"})
-		}, CheckOK, exitFailed, []string{"put\n"}},
+		}, node.CheckOK, exitFailed, []string{"put\n"}},
 		"follower": {func(s *admin.Status, c *admin.Connector, cl *admin.Cluster) {
 			s.Role, s.Leader, cl.Leader, cl.Node = "follower", "n2", "n2", "n1"
 			c.State, c.Phase, cl.Members[1].Reachable, cl.Members[2].Reachable = "unassigned", "", nil, nil
-		}, CheckOK, exitOK, []string{"n2 leads, ask it", "only the leader knows: ask n2"}},
+		}, node.CheckOK, exitOK, []string{"n2 leads, ask it", "only the leader knows: ask n2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := well()
 			if one.spoil != nil {
 				one.spoil(&s, &s.Connectors[0], &c)
 			}
-			p := &probe{checks: []Check{{Name: "MySQL: binlog_format", Status: one.probe, Detail: "x"}}}
+			p := &probe{checks: []node.Check{{Name: "MySQL: binlog_format", Status: one.probe, Detail: "x"}}}
 			url := playedNode(t, s, c)
-			code, out, errs := command{prober: p}.run(t, "doctor", "-c", yaml, "--server", url)
+			code, out, errs := command{probe: p.Probe}.run(t, "doctor", "-c", yaml, "--server", url)
 			for _, want := range one.want {
 				if !strings.Contains(out, want) {
 					t.Errorf("%q is missing", want)
@@ -109,14 +111,14 @@ func TestDoctor(t *testing.T) {
 			if t.Failed() {
 				t.Log(out)
 			}
-			code, out, _ = command{prober: p}.run(t, "doctor", "-c", yaml, "--server", url, "-o", "json")
+			code, out, _ = command{probe: p.Probe}.run(t, "doctor", "-c", yaml, "--server", url, "-o", "json")
 			var d diagnosis
-			if err := json.Unmarshal([]byte(out), &d); err != nil || code != one.code || (d.Status == CheckOK) != (code == exitOK) {
+			if err := json.Unmarshal([]byte(out), &d); err != nil || code != one.code || (d.Status == node.CheckOK) != (code == exitOK) {
 				t.Errorf("as JSON: %v, %d, %s", err, code, d.Status)
 			}
 		})
 	}
-	code, out, _ := command{prober: &probe{}}.run(t, "doctor", "-c", yaml, "--server", "http://127.0.0.1:1")
+	code, out, _ := command{probe: (&probe{}).Probe}.run(t, "doctor", "-c", yaml, "--server", "http://127.0.0.1:1")
 	if code != exitFailed || !strings.Contains(out, "start it") {
 		t.Errorf("nobody answers: %d\n%s", code, out)
 	}
@@ -124,10 +126,10 @@ func TestDoctor(t *testing.T) {
 
 // TestDoctorAtARealNode: whose servers are away.
 func TestDoctorAtARealNode(t *testing.T) {
-	_, r, url := served(t, nil)
+	url := served(t, canaltest.StartOutbox(t, 1), "127.0.0.1:1")
 	yaml := write(t, "good.yaml", goodYAML())
-	code, out, _ := command{prober: &probe{}}.run(t, "doctor", "-c", yaml, "--server", url)
-	if code == exitOK || !strings.Contains(out, "1 of 1 voters") || !strings.Contains(out, r.name) {
+	code, out, _ := command{probe: (&probe{}).Probe}.run(t, "doctor", "-c", yaml, "--server", url)
+	if code == exitOK || !strings.Contains(out, "1 of 1 voters") || !strings.Contains(out, "orders") {
 		t.Errorf("%d\n%s", code, out)
 	}
 }

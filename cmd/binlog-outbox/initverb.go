@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/node"
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
@@ -121,7 +122,7 @@ func (b *beginning) complete(t *template.Template) error {
 	if err := t.ExecuteTemplate(&text, "config", b); err != nil {
 		return err
 	}
-	cfg, err := (&config.Builder{KeepReferences: true, Checks: []config.Check{checkRoute}}).Build(config.YAML("init", text.Bytes()))
+	cfg, err := (&config.Builder{KeepReferences: true, Checks: []config.Check{node.CheckRouting}}).Build(config.YAML("init", text.Bytes()))
 	if err != nil {
 		return fmt.Errorf("the configuration to start with is not valid: %w", err)
 	}

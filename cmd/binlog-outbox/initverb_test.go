@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,8 +12,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // TestInitConfigIsValid: as our own validate says, with plain and with odd names.
@@ -100,7 +104,7 @@ func TestInitACLsSuffice(t *testing.T) {
 		t.Fatal("no ACLs in\n" + text)
 	}
 	k := kafkatest.Start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "a"), kfake.User("PLAIN", "outbox-cdc", "b", acls...))
-	source := scriptedSource(t, 5)
+	source := canaltest.StartOutbox(t, 5)
 	_, yaml, _ := command{}.run(t, "init", "--only", "config")
 	set := func(path, value string) config.Setting { return config.Setting{Path: path, Value: value} }
 	cfg, err := (&config.Builder{Resolver: &config.Resolver{LookupEnv: func(string) (string, bool) { return "secret", true }}}).Build(
@@ -115,16 +119,20 @@ func TestInitACLsSuffice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checks := prober{}.Probe(t.Context(), cfg, &cfg.Connectors[0])
-	if i := slices.IndexFunc(checks, func(c Check) bool { return c.Status == CheckFailed && strings.HasPrefix(c.Name, "Kafka") }); i >= 0 {
+	checks := node.Probe(t.Context(), cfg, &cfg.Connectors[0])
+	if i := slices.IndexFunc(checks, func(c node.Check) bool { return c.Status == node.CheckFailed && strings.HasPrefix(c.Name, "Kafka") }); i >= 0 {
 		t.Errorf("the checklist: %+v", checks[i])
 	}
-	n := runNode(t, cfg)
+	url := started(t, cfg)
 	eventually(t, "all rows", func() bool {
-		s := n.theRunner("orders-outbox").worker.Status()
-		if s.LastError != nil && s.LastError.Retrying.IsZero() {
-			t.Fatalf("%+v", s.LastError)
+		_, out, _ := command{}.run(t, "status", "-o", "json", "--server", url)
+		var s admin.Status
+		if err := json.Unmarshal([]byte(out), &s); err != nil || len(s.Connectors) != 1 {
+			t.Fatalf("%v\n%s", err, out)
 		}
-		return s.Published == 5
+		if e := s.Connectors[0].LastError; e != nil && e.RetryAt == nil {
+			t.Fatalf("%+v", e)
+		}
+		return s.Connectors[0].Published == 5
 	})
 }

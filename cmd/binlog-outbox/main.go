@@ -8,8 +8,6 @@ import (
 	"syscall"
 )
 
-//go:generate go test -run ^TestMetricsPageIsCurrent$ . -write
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // newMan is for those who make packages.
@@ -17,7 +19,7 @@ func newMan() *cobra.Command {
 			}
 			root := c.Root()
 			root.DisableAutoGenTag = true // with SOURCE_DATE_EPOCH, pages of one release are the same
-			return doc.GenManTree(root, &doc.GenManHeader{Title: "BINLOG-OUTBOX", Section: "1", Source: "binlog-outbox " + version().Version, Manual: "binlog-outbox"}, args[0])
+			return doc.GenManTree(root, &doc.GenManHeader{Title: "BINLOG-OUTBOX", Section: "1", Source: "binlog-outbox " + node.Version().Version, Manual: "binlog-outbox"}, args[0])
 		},
 	}
 }

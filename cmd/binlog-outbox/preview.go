@@ -3,18 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
-	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/node"
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
@@ -46,7 +44,7 @@ func newPreview(p *program) *cobra.Command {
 			if c.Context().Err() != nil {
 				return nil //nolint:nilerr // interrupted, as it is meant to be
 			}
-			return unveiled(conn, err)
+			return err
 		},
 	}
 	f := c.Flags()
@@ -70,67 +68,17 @@ func oneConnector(cfg *config.Config, name string) (*config.Connector, error) {
 }
 
 // preview prints limit records from the binlog of c.
-func preview(ctx context.Context, node *config.Config, c *config.Connector, from config.Start, gtids string, limit int, out io.Writer) error {
-	route, err := newRoute(c, nil)
-	if err != nil {
-		return err
-	}
-	probe := *c
-	probe.Source.Start = from
-	// A number of its own: the connector that runs must keep its stream.
-	probe.Source.ServerID = config.DerivedServerID(node.Node.ID, c.Name+"\x00preview")
-	src, err := newSources(node, &probe, route, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	src.canal.SpoolDir += ".preview"
-	at, err := src.Start(ctx)
-	if err != nil {
-		return err
-	}
-	if gtids != "" {
-		if at.Set == nil {
-			return errors.New("the server has no GTIDs to begin after")
-		}
-		if at.Set, err = position.ParseSet(at.Flavor, gtids); err != nil {
-			return err
-		}
-	}
-	stream, err := src.Open(ctx, at)
-	if err != nil {
-		return err
-	}
-	defer stream.Close() //nolint:errcheck // nothing was written
-	return printRecords(ctx, stream, route, limit, json.NewEncoder(out))
-}
-
-func printRecords(ctx context.Context, stream connector.Source, route *route, limit int, out *json.Encoder) error {
+func preview(ctx context.Context, cfg *config.Config, c *config.Connector, from config.Start, gtids string, limit int, to io.Writer) error {
+	out := json.NewEncoder(to)
 	out.SetEscapeHTML(false)
-	mem := route.NewMemory()
-	for printed := 0; ; {
-		txs, err := stream.Next(ctx)
-		if err != nil {
-			return err
+	printed := 0
+	return node.Preview(ctx, cfg, c, from, gtids, func(rec *kafka.Record, m *position.Mark) (more bool, _ error) {
+		if err := out.Encode(shown(rec, m)); err != nil {
+			return false, err
 		}
-		for i := range txs {
-			for j := range txs[i].Rows {
-				rec, ok, err := route.Encode(mem, &txs[i].Rows[j])
-				if err != nil {
-					return &connector.RowError{Mark: txs[i].Mark, Row: txs[i].FirstRow + uint64(j), Err: err}
-				}
-				if !ok {
-					continue
-				}
-				if err := out.Encode(shown(&rec, &txs[i].Mark)); err != nil {
-					return err
-				}
-				if printed++; printed == limit {
-					return nil
-				}
-			}
-			mem.Reset()
-		}
-	}
+		printed++
+		return printed != limit, nil
+	})
 }
 
 // shownRecord is a record as preview prints it. Bytes that are not UTF-8 are

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // words takes between least and most arguments.
@@ -62,7 +63,7 @@ func newStatus(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		for {
 			answer, err := r.get(c.Context(), "/v1/status")
-			if err == nil && watch && isTerminal(p.stdout) {
+			if err == nil && watch && node.IsTerminal(p.stdout) {
 				_, err = io.WriteString(p.stdout, "\x1b[H\x1b[2J")
 			}
 			if err == nil {

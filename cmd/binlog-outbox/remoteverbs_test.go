@@ -3,56 +3,92 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
+	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/admin/admintest"
-	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
-// served is a node that leads, with its admin server, and its URL.
-func served(t *testing.T, change func(*admin.Config)) (c *control, r *runner, url string) {
+// served is the URL of a node that leads, with the connector orders; section adds to
+// its configuration of the admin server.
+func served(t *testing.T, source *canaltest.OutboxServer, broker string, section ...string) (url string) {
 	t.Helper()
-	c, r = leading(t)
-	cfg := admin.Config{Listen: "127.0.0.1:0"}
-	if change != nil {
-		change(&cfg)
+	yaml := fmt.Appendf(nil, `
+node: {id: n1, data_dir: %q}
+admin: {%s}
+connectors:
+  - name: orders
+    source: {host: 127.0.0.1, port: %d, user: %s, password: %s, table_patterns: ["shop.outbox"], start: earliest}
+    outbox: {route_by: aggregatetype}
+    kafka: {brokers: [%q], create_topics: {replication_factor: 1}, position_replication_factor: 1}
+    retry: {initial: 20ms, max: 100ms}
+`, t.TempDir(), strings.Join(append(section, `listen: "127.0.0.1:0"`), ", "), source.Port(), canaltest.User, canaltest.Password, broker)
+	cfg, err := config.Build(config.YAML("test", yaml))
+	if err != nil {
+		t.Fatal(err)
 	}
-	s, err := admin.Listen(cfg, c.d, c, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	return started(t, cfg)
+}
+
+// started runs a node until the test ends, and returns its URL when it leads.
+func started(t *testing.T, cfg *config.Config) (url string) {
+	t.Helper()
+	n, err := node.New(cfg, &node.Compiler{}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
+	go func() { done <- n.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	return c, r, "http://" + s.Addr()
+	eventually(t, "a leader", func() bool { return n.Status().Role == "leader" })
+	return "http://" + n.AdminAddr()
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+// sid is the source's server_uuid.
+const sid = canaltest.SID
+
+// published waits until the connector has published, and the cluster knows, as much of the
+// source.
+func published(t *testing.T, url, gtids string) {
+	t.Helper()
+	eventually(t, "position "+gtids, func() bool {
+		_, out, _ := command{}.run(t, "offset", "get", "orders", "--server", url)
+		return strings.Contains(out, gtids)
+	})
 }
 
 // TestVerbsOfARunningNode: each verb against the real handlers of a node, with what
 // it prints and its exit code.
 func TestVerbsOfARunningNode(t *testing.T) {
-	c, r, url := served(t, nil)
-	at := position.Position{Flavor: position.MySQL, Set: gtids(t, sid+":1-10")}
-	run, _ := c.d.node.NewRun(r.name, c.d.node.Status().Term)
-	if err := c.d.node.SavePosition(t.Context(), r.name, run, at); err != nil {
-		t.Fatal(err)
-	}
+	url := served(t, canaltest.StartOutbox(t, 10), kafkatest.Start(t).Brokers()[0])
+	published(t, url, sid+":1-10")
 	dir := t.TempDir()
 	snapshot := filepath.Join(dir, "state")
 	why := []string{"--reason", "test"}
@@ -128,14 +164,10 @@ func TestVerbsOfARunningNode(t *testing.T) {
 
 // TestAnswersOfANode: what a real node says is what docs/openapi.yaml says.
 func TestAnswersOfANode(t *testing.T) {
-	c, r, url := served(t, nil)
+	url := served(t, canaltest.StartOutbox(t, 10), kafkatest.Start(t).Brokers()[0])
+	published(t, url, sid+":1-10")
 	contract, err := admintest.Load("../../docs/openapi.yaml")
 	if err != nil {
-		t.Fatal(err)
-	}
-	at := position.Position{Flavor: position.MySQL, Set: gtids(t, sid+":1-10"), Last: position.GTID{SID: uuid.MustParse(sid), Seq: 10}, Committed: time.Now()}
-	run, _ := c.d.node.NewRun(r.name, c.d.node.Status().Term)
-	if err := c.d.node.SavePosition(t.Context(), r.name, run, at); err != nil {
 		t.Fatal(err)
 	}
 	const why = `{"reason":"test"}`
@@ -163,7 +195,7 @@ func TestAnswersOfANode(t *testing.T) {
 		{"GET /v1/loggers", "", 200},
 	} {
 		method, path, _ := strings.Cut(one.route, " ")
-		if status, answer := askByContract(t, contract, method, url+path, one.body); status != one.want {
+		if status, answer := contract.Ask(t, method, url+path, one.body); status != one.want {
 			t.Fatalf("%s: %d %s", one.route, status, answer)
 		}
 	}
@@ -171,23 +203,17 @@ func TestAnswersOfANode(t *testing.T) {
 
 // TestStatusSaysWhenNotWell: by its exit code, for scripts.
 func TestStatusSaysWhenNotWell(t *testing.T) {
-	_, r, url := served(t, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); r.worker.Run(ctx, context.Background(), 1) }()
-	defer func() { cancel(); <-done }()
-	waitFor(t, "a failed attempt", func() bool { return r.worker.Status().LastError != nil })
-	if code, out, _ := (command{}).run(t, "status", "--server", url); code != exitUnhealthy || !strings.Contains(out, "orders") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	url := served(t, canaltest.StartOutbox(t, 1), "127.0.0.1:1")
+	eventually(t, "that it is not well", func() bool {
+		code, out, _ := command{}.run(t, "status", "--server", url)
+		return code == exitUnhealthy && strings.Contains(out, "orders")
+	})
 }
 
 // TestVerbsLogIn: with a name and a password of the web configuration file.
 func TestVerbsLogIn(t *testing.T) {
 	file := write(t, "web.yaml", "basic_auth_users: {ann: $2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi}\n")
-	c, _, url := served(t, func(a *admin.Config) {
-		a.WebConfig, a.Auth = file, func() admin.Auth { return asksFor(file) }
-	})
+	url := served(t, canaltest.StartOutbox(t, 1), "127.0.0.1:1", fmt.Sprintf("web_config: %q", file))
 	if code, _, errs := (command{}).run(t, "status", "--server", url); code != exitFailed || !strings.Contains(errs, "Unauthorized") {
 		t.Errorf("without a password: %d %s", code, errs)
 	}
@@ -195,8 +221,10 @@ func TestVerbsLogIn(t *testing.T) {
 	if code, _, errs := (command{}).run(t, "connector", "pause", "orders", "--server", url, "--user", "ann", "--password-file", password, "--reason", "test"); code != exitOK {
 		t.Errorf("with one: %d %s", code, errs)
 	}
-	if a := c.Audit(); len(a) != 1 || a[0].By != "ann" {
-		t.Errorf("%+v", a)
+	_, out, errs := command{}.run(t, "audit", "-o", "json", "--server", url, "--user", "ann", "--password-file", password)
+	var list struct{ Entries []admin.AuditEntry }
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Entries) != 1 || list.Entries[0].By != "ann" {
+		t.Errorf("%v %s, %+v", err, errs, list)
 	}
 }
 
@@ -215,24 +243,27 @@ func TestServerOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// askByContract sends a request and holds the answer to the contract.
-func askByContract(t *testing.T, contract *admintest.Contract, method, url, body string) (status int, answer []byte) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+// TestTraceAtARealNode: of an event that was published, of one that is not there, and of
+// one that a search finds.
+func TestTraceAtARealNode(t *testing.T) {
+	k := kafkatest.Start(t)
+	topic := k.Topic("outbox.event.order", 3, nil)
+	source := canaltest.StartOutbox(t, 20)
+	url := served(t, source, k.Brokers()[0])
+	published(t, url, sid+":1-20")
+	if code, out, errs := (command{}).run(t, "trace", "7", "--server", url); code != exitOK || !strings.Contains(out, "published") || !strings.Contains(out, sid+":7") || !strings.Contains(out, topic) {
+		t.Errorf("trace: %d\n%s%s", code, out, errs)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
+	if code, out, _ := (command{}).run(t, "trace", "77", "--server", url); code != exitNotFound || !strings.Contains(out, "not seen") || !strings.Contains(out, "20 events") {
+		t.Errorf("trace of what is not there: %d\n%s", code, out)
 	}
-	defer resp.Body.Close()
-	if answer, err = io.ReadAll(resp.Body); err != nil {
-		t.Fatal(err)
+
+	other := served(t, source, k.Brokers()[0]) // it has published none of them
+	published(t, other, sid+":1-20")
+	if code, out, errs := (command{}).run(t, "trace", "7", "--search", "--server", other); code != exitOK || !strings.Contains(out, "passed") || !strings.Contains(out, sid+":7 at binlog.000001:") {
+		t.Errorf("search: %d\n%s%s", code, out, errs)
 	}
-	if err := contract.Check(req, body, resp.StatusCode, resp.Header, answer); err != nil {
-		t.Errorf("%s %s: %v", method, url, err)
+	if code, out, errs := (command{}).run(t, "trace", "77", "--search", "--server", other); code != exitNotFound || !strings.Contains(out, "not_found") {
+		t.Errorf("search of what is not there: %d\n%s%s", code, out, errs)
 	}
-	return resp.StatusCode, answer
 }

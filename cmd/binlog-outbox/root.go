@@ -13,6 +13,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/debezium"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // Exit codes, which are part of the interface.
@@ -34,7 +35,7 @@ const defaultConfig = "/etc/binlog-outbox/binlog-outbox.yaml"
 type program struct {
 	stdout, stderr io.Writer
 	environ        []string
-	prober         Prober
+	probe          prober
 
 	configFile string
 	worker     string
@@ -51,7 +52,7 @@ type program struct {
 // run executes the command line and returns the exit code. Data goes to stdout,
 // logs and errors go to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	p := &program{stdout: stdout, stderr: stderr, environ: os.Environ(), prober: newProber()}
+	p := &program{stdout: stdout, stderr: stderr, environ: os.Environ(), probe: node.Probe}
 	return p.run(ctx, args)
 }
 
@@ -149,49 +150,21 @@ func newRun(p *program) *cobra.Command {
 				return err
 			}
 			if p.ignoreOffset {
-				ignoreOffsets(cfg, comp)
+				comp.IgnoreDebeziumOffsets(cfg)
 			}
-			log := newLogger(cfg.Log, p.stderr)
+			log := node.NewLogger(cfg.Log, p.stderr)
 			tellOfKeys(log, p.lines, p.ignoreOffset)
 			return runDaemon(c.Context(), cfg, comp, log)
 		},
 	}
-	run.Flags().BoolVar(&p.ignoreOffset, ignoreOffset, false, "begin without the positions that Debezium has in the worker's offset.storage.file.filename")
+	run.Flags().BoolVar(&p.ignoreOffset, node.IgnoreDebeziumOffset, false, "begin without the positions that Debezium has in the worker's offset.storage.file.filename")
 	return run
-}
-
-// ignoreOffsets does not look at what Debezium has left.
-func ignoreOffsets(cfg *config.Config, comp *compiler) {
-	for i := range cfg.Connectors {
-		cfg.Connectors[i].Source.DebeziumOffsets = ""
-	}
-	comp.ignoreOffsets = true
 }
 
 // load builds the configuration from all that the command line and the
 // environment name; connectors are files of Debezium's.
 func (p *program) load(connectors []string) (*config.Config, error) {
-	return p.build(&config.Builder{Checks: []config.Check{checkRoute}}, connectors)
-}
-
-// checkRoute lets the router and the converters look at their options.
-func checkRoute(c *config.Connector) error {
-	if _, err := newRoute(c, nil); err != nil {
-		return located(err)
-	}
-	return nil
-}
-
-// located says of each part of a router's error that it is about the section outbox.
-func located(err error) error {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, one := range many.Unwrap() {
-			out = append(out, located(one))
-		}
-		return errors.Join(out...)
-	}
-	return &config.FieldError{Path: "outbox", Err: err}
+	return p.build(&config.Builder{Checks: []config.Check{node.CheckRouting}}, connectors)
 }
 
 func (p *program) build(b *config.Builder, connectors []string) (*config.Config, error) {
@@ -268,10 +241,10 @@ func (p *program) flagSettings() ([]config.Setting, error) {
 
 // compiler makes connectors of what comes over the REST API while the node runs.
 // They may refer to what is within reach.
-func (p *program) compiler(reach *config.Reach) (*compiler, error) {
+func (p *program) compiler(reach *config.Reach) (*node.Compiler, error) {
 	release, _ := p.lookup(config.EnvPrefix + "DEBEZIUM_COMPAT")
-	c := &compiler{release: release, tolerate: p.tolerate, environ: p.environ,
-		resolver: &config.Resolver{LookupEnv: p.lookup}, remote: &config.Resolver{LookupEnv: p.lookup, Reach: reach}}
+	c := &node.Compiler{Release: release, Tolerate: p.tolerate, Environ: p.environ,
+		Resolver: &config.Resolver{LookupEnv: p.lookup}, Remote: &config.Resolver{LookupEnv: p.lookup, Reach: reach}}
 	if p.worker == "" {
 		return c, nil
 	}
@@ -279,7 +252,7 @@ func (p *program) compiler(reach *config.Reach) (*compiler, error) {
 	if problem != nil {
 		return nil, config.Problems{*problem}
 	}
-	c.worker = &f
+	c.Worker = &f
 	return c, nil
 }
 

@@ -10,18 +10,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // runDaemon works until ctx ends.
-func runDaemon(ctx context.Context, cfg *config.Config, comp *compiler, log *slog.Logger) error {
-	d, err := newDaemon(cfg, comp, log, prometheus.NewRegistry())
+func runDaemon(ctx context.Context, cfg *config.Config, comp *node.Compiler, log *slog.Logger) error {
+	n, err := node.New(cfg, comp, log, prometheus.NewRegistry())
 	if err != nil {
 		return err
 	}
 	defer hearHangups(log)()
-	d.fleet.limitMemory(newMemoryLimit())
-	log.Info("starting", "node", cfg.Node.ID, "version", version().Version, "connectors", len(cfg.Connectors))
-	err = d.run(ctx)
+	n.LimitMemory()
+	log.Info("starting", "node", cfg.Node.ID, "version", node.Version().Version, "connectors", len(cfg.Connectors))
+	err = n.Run(ctx)
 	log.Info("stopped", "error", err)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
-	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // settleLimit bounds the verb settle.
@@ -53,19 +53,8 @@ func newSettle(p *program) *cobra.Command {
 	}
 }
 
-func (p *program) settle(ctx context.Context, node *config.Config, c *config.Connector, topic string, partition int32, commit bool) error {
-	if c.Kafka.Delivery != config.ExactlyOnce {
-		return fmt.Errorf("connector %s has no transactions: its delivery is %s", c.Name, c.Kafka.Delivery)
-	}
-	kc, err := kafkaConfig(node, c)
-	if err != nil {
-		return err
-	}
-	pub, err := kafka.NewPublisher(kc, slog.New(slog.NewTextHandler(p.stderr, nil)), nil)
-	if err != nil {
-		return err
-	}
-	found, err := pub.Settle(ctx, topic, partition, commit)
+func (p *program) settle(ctx context.Context, cfg *config.Config, c *config.Connector, topic string, partition int32, commit bool) error {
+	found, err := node.Settle(ctx, cfg, c, topic, partition, commit, slog.New(slog.NewTextHandler(p.stderr, nil)))
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (r *remote) traced(ctx context.Context, path, name string, search bool) (js
 		}
 		running := false
 		for _, c := range e.Connectors {
-			if s := c.Search; s != nil && s.State == searchRunning {
+			if s := c.Search; s != nil && s.State == admin.SearchRunning {
 				running = true
 				r.p.warn("searching: " + progressOf(s))
 			}

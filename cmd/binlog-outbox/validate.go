@@ -10,38 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
-// Prober asks the servers of a connector for what it needs of them. Probe changes
-// nothing there. It returns a check for each thing asked, also when a server
-// can't be reached, and gives up when ctx ends.
-type Prober interface {
-	Probe(ctx context.Context, node *config.Config, c *config.Connector) []Check
-}
-
-// Status is the outcome of a check.
-type Status string
-
-// The outcomes.
-const (
-	CheckOK      Status = "ok"
-	CheckWarning Status = "warning" // it works, but not well
-	CheckFailed  Status = "failed"  // the connector would not run
-	CheckUnknown Status = "unknown" // it could not be asked
-)
-
-// Check is one line of the checklist.
-type Check struct {
-	// Name is what was asked, in a few words: "MySQL: binlog_format".
-	Name   string `json:"name"`
-	Status Status `json:"status"`
-	// Detail is what was found.
-	Detail string `json:"detail,omitempty"`
-	// Fix is what to do; empty when all is well.
-	Fix string `json:"fix,omitempty"`
-	// Runbook is the page that says more, if there is one.
-	Runbook string `json:"runbook,omitempty"`
-}
+// prober asks the servers of a connector for what it needs of them, as node.Probe does.
+type prober func(ctx context.Context, cfg *config.Config, c *config.Connector) []node.Check
 
 // validation is the answer of validate as JSON.
 type validation struct {
@@ -60,8 +33,8 @@ type problemJSON struct {
 }
 
 type connectorChecking struct {
-	Name   string  `json:"name"`
-	Checks []Check `json:"checks,omitempty"`
+	Name   string       `json:"name"`
+	Checks []node.Check `json:"checks,omitempty"`
 }
 
 func newValidate(p *program) *cobra.Command {
@@ -99,13 +72,10 @@ func (p *program) validate(ctx context.Context, args []string, probe bool) error
 		answer.Connectors = append(answer.Connectors, connectorChecking{Name: cfg.Connectors[i].Name})
 	}
 	if probe {
-		if p.prober == nil {
-			return errors.New("asking the servers is not possible with this program")
-		}
 		ctx, cancel := context.WithTimeout(ctx, p.timeout)
 		defer cancel()
 		for i := range cfg.Connectors {
-			answer.Connectors[i].Checks = p.prober.Probe(ctx, cfg, &cfg.Connectors[i])
+			answer.Connectors[i].Checks = p.probe(ctx, cfg, &cfg.Connectors[i])
 		}
 	}
 	return p.tell(answer, asJSON)
@@ -116,7 +86,7 @@ func (p *program) tell(answer validation, asJSON bool) error {
 	failed := false
 	for _, c := range answer.Connectors {
 		for _, check := range c.Checks {
-			failed = failed || check.Status == CheckFailed
+			failed = failed || check.Status == node.CheckFailed
 		}
 	}
 	var err error
@@ -150,7 +120,7 @@ func (a validation) text() string {
 }
 
 // writeChecks writes a checklist for people under a heading.
-func writeChecks(b *strings.Builder, heading string, checks []Check) {
+func writeChecks(b *strings.Builder, heading string, checks []node.Check) {
 	b.WriteString(heading + "\n")
 	for _, check := range checks {
 		fmt.Fprintf(b, "  %-7s  %s", check.Status, check.Name)

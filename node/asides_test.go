@@ -1,0 +1,157 @@
+package node
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// A decision about a row comes back from the replicated store as it was made, in the
+// place of the one before it, and one that can't be understood stops the connector.
+func TestSetAsidesAreKept(t *testing.T) {
+	c, r := leading(t)
+	p := &positions{node: c.d.node, notices: c.d.notices, name: r.name}
+	row, err := position.ParseRow("3e11fa47-71ca-11e1-9e33-c80aa9429562:23#2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := connector.SetAside{Row: row, Action: connector.DeadLetter, Cause: "record_too_large", Message: "too large", Reason: "the policy", By: "policy"}
+	for _, action := range []connector.Action{connector.Skip, connector.DeadLetter} {
+		want.Action = action
+		if err := p.SetAside(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := p.SetAsides()
+	if err != nil || len(got) != 1 || got[0].At.IsZero() {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	want.At = got[0].At
+	if diff := cmp.Diff(want, got[0]); diff != "" {
+		t.Error(diff)
+	}
+	long := want
+	long.Row.N, long.Message = 7, strings.Repeat("é", maxAsideMessage)
+	if err := p.SetAside(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.SetAsides(); err != nil || len(got) != 2 || len(got[1].Message) > maxAsideMessage {
+		t.Errorf("%d decisions, %v", len(got), err)
+	}
+	// What a newer release may write.
+	for _, d := range []ha.Decision{
+		{Kind: ha.KindSetAside, Version: asideVersion + 1, Key: row.String(), Data: json.RawMessage(`{"action":"skip"}`)},
+		{Kind: ha.KindSetAside, Version: 1, Key: row.String(), Data: json.RawMessage(`{"action":"mend"}`)},
+		{Kind: ha.KindSetAside, Version: 1, Key: "nonsense", Data: json.RawMessage(`{"action":"skip"}`)},
+	} {
+		if _, _, err := readSetAside(d); err == nil || !strings.Contains(err.Error(), d.Key) {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+}
+
+// The number of a row in its transaction is another one with other tables, or with
+// updates: a decision from before such a change would be about an innocent row.
+func TestSetAsidesAreOfTheirConfiguration(t *testing.T) {
+	c, r := leading(t)
+	row, err := position.ParseRow("3e11fa47-71ca-11e1-9e33-c80aa9429562:23#2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(change func(*config.Connector)) *positions {
+		changed := *r.config
+		change(&changed)
+		return &positions{node: c.d.node, notices: c.d.notices, name: r.name, counts: countsOf(&changed)}
+	}
+	same := of(func(*config.Connector) {})
+	if err := same.SetAside(t.Context(), connector.SetAside{Row: row, Action: connector.Skip, By: "policy"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]struct {
+		p    *positions
+		want int
+	}{
+		"none":         {same, 1},
+		"another port": {of(func(c *config.Connector) { c.Source.Port++ }), 1},
+		"a table more": {of(func(c *config.Connector) { c.Source.TableList = append(c.Source.TableList, "shop.more") }), 0},
+		"other tables": {of(func(c *config.Connector) { c.Source.Table = "shop.other" }), 0},
+		"patterns":     {of(func(c *config.Connector) { c.Source.TablePatterns = []string{"shop.*"} }), 0},
+		"other updates": {of(func(c *config.Connector) {
+			skip := []string{"u"}
+			if c.Outbox.Skips("u") {
+				skip = nil
+			}
+			c.Outbox.SkipOperations = skip
+		}), 0},
+	} {
+		if got, err := change.p.SetAsides(); err != nil || len(got) != change.want {
+			t.Errorf("%s: %d decisions are in effect, want %d; %v", name, len(got), change.want, err)
+		}
+	}
+	if list, err := c.SetAsides(r.name); err != nil || len(list.Decisions) != 1 {
+		t.Errorf("told are %+v, %v", list, err)
+	}
+	// The operator's way, at any node.
+	choice := admin.AsideChoice{Transaction: row.Place(), Row: 5, Action: "skip"}
+	if err := second(c.SetAside(t.Context(), r.name, choice, ann)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := same.SetAsides(); err != nil || len(got) != 2 {
+		t.Errorf("%d decisions are in effect, want 2; %v", len(got), err)
+	}
+}
+
+// An operator's decision is kept, told and audited; one that would have no effect, or
+// names no row, is refused.
+func TestOperatorSetsARowAside(t *testing.T) {
+	c, r := leading(t)
+	const sid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+	set, err := position.ParseSet(position.MySQL, sid+":1-20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, _ := c.d.node.NewRun(r.name, c.d.node.Status().Term)
+	if err := c.d.node.SavePosition(t.Context(), r.name, run, position.Position{Flavor: position.MySQL, Set: set}); err != nil {
+		t.Fatal(err)
+	}
+	choice := admin.AsideChoice{Transaction: sid + ":23", Row: 2, Action: "dead_letter"}
+	d, err := c.SetAside(t.Context(), r.name, choice, ann)
+	if err != nil || d.AsideChoice != choice || d.By != "ann" || d.Reason != "test" || d.Passed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	list, err := c.SetAsides(r.name)
+	if err != nil || len(list.Decisions) != 1 || !cmp.Equal(list.Decisions[0], d) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	audit := c.d.node.Audit()
+	if last := audit[len(audit)-1]; last.By != "ann" || !strings.Contains(last.Detail, sid+":23#2") || !strings.Contains(last.Detail, "dead_letter") {
+		t.Errorf("%+v", last)
+	}
+	for _, bad := range []struct {
+		choice admin.AsideChoice
+		code   string
+	}{
+		{admin.AsideChoice{Transaction: sid + ":20", Row: 1, Action: "skip"}, admin.CodeRowPassed},
+		{admin.AsideChoice{Transaction: sid + ":23", Row: 2, Action: "stop"}, admin.CodeInvalid},
+		{admin.AsideChoice{Transaction: sid + ":23", Row: 0, Action: "skip"}, admin.CodeInvalid},
+		{admin.AsideChoice{Transaction: "nonsense", Row: 2, Action: "skip"}, admin.CodeInvalid},
+	} {
+		if _, err := c.SetAside(t.Context(), r.name, bad.choice, ann); codeOf(err) != bad.code {
+			t.Errorf("%+v: %v", bad.choice, err)
+		}
+	}
+	if err := second(c.SetAside(t.Context(), "none", choice, ann)); codeOf(err) != admin.CodeConnectorNotFound {
+		t.Error(err)
+	}
+	if err := second(c.SetAsides("none")); codeOf(err) != admin.CodeConnectorNotFound {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,118 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+)
+
+// control carries out what operators ask for over HTTP. What is stored goes through
+// the replicated store, at any node; the connectors at the leader follow it.
+type control struct{ d *Node }
+
+// controlTimeout bounds one request to the store; a new leader is found meanwhile.
+const controlTimeout = 10 * time.Second
+
+func (c *control) runner(name string) (*runner, error) {
+	for _, r := range c.d.fleet.all() {
+		if r.name == name {
+			return r, nil
+		}
+	}
+	return nil, &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeConnectorNotFound, Detail: fmt.Sprintf("there is no connector %q", name)}
+}
+
+// Connector implements admin.Control.
+func (c *control) Connector(name string) (admin.Connector, error) {
+	r, err := c.runner(name)
+	if err != nil {
+		return admin.Connector{}, err
+	}
+	return r.status(c.d.node), nil
+}
+
+// SetRunState implements admin.Control.
+func (c *control) SetRunState(ctx context.Context, name string, want admin.RunState, by admin.Order) error {
+	if _, err := c.runner(name); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	return problem(c.d.node.SetRunState(ctx, name, ha.RunState(want), by.Reason, by.By))
+}
+
+// Restart implements admin.Control.
+func (c *control) Restart(ctx context.Context, name string, by admin.Order) error {
+	if _, err := c.runner(name); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	return problem(c.d.node.RestartConnector(ctx, name, by.Reason, by.By))
+}
+
+// followRestarts restarts the connectors whose restarts the store counts, until ctx
+// ends: they may have been asked for at any node.
+func (f *fleet) followRestarts(ctx context.Context) {
+	seen := map[string]uint64{}
+	for {
+		changed := f.notices.next()
+		for _, r := range f.all() {
+			st, _ := f.node.Connector(r.name)
+			if n, known := seen[r.name]; known && n != st.Restarts {
+				r.worker.Restart()
+			}
+			seen[r.name] = st.Restarts
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// problem tells HTTP clients what an error of the store means to them.
+func problem(err error) error {
+	p := &admin.Problem{Code: admin.CodeInternal, Status: http.StatusInternalServerError}
+	rejected, isRejected := errors.AsType[*ha.RejectedError](err)
+	_, isUnknown := errors.AsType[*ha.UnknownOutcomeError](err)
+	switch {
+	case err == nil:
+		return nil
+	case isRejected:
+		return rejection(rejected)
+	case isUnknown:
+		p.Status, p.Code = http.StatusGatewayTimeout, admin.CodeUnknownOutcome
+	case errors.Is(err, ha.ErrNoLeader), errors.Is(err, ha.ErrNotLeader), errors.Is(err, ha.ErrShuttingDown):
+		p.Status, p.Code, p.RetryAfter = http.StatusServiceUnavailable, admin.CodeNoLeader, time.Second
+	case errors.Is(err, ha.ErrBusy):
+		p.Status, p.Code, p.RetryAfter = http.StatusServiceUnavailable, admin.CodeBusy, time.Second
+	case errors.Is(err, ha.ErrNotMember):
+		p.Status, p.Code = http.StatusNotFound, admin.CodeMemberNotFound
+	case errors.Is(err, ha.ErrQuorum):
+		p.Status, p.Code = http.StatusConflict, admin.CodeQuorum
+	case errors.Is(err, ha.ErrNoOtherVoter):
+		p.Status, p.Code = http.StatusConflict, admin.CodeNoOtherVoter
+	case errors.Is(err, ha.ErrInvalid):
+		p.Status, p.Code = http.StatusBadRequest, admin.CodeInvalid
+	}
+	p.Detail = err.Error()
+	return p
+}
+
+func rejection(r *ha.RejectedError) error {
+	p := &admin.Problem{Status: http.StatusConflict, Code: admin.CodeRejected, Detail: fmt.Sprintf("connector %s: %s", r.Connector, r.Message)}
+	switch r.Reason {
+	case ha.ReasonNotStopped:
+		p.Code = admin.CodeNotStopped
+	case ha.ReasonUnknownConnector:
+		p.Status, p.Code = http.StatusNotFound, admin.CodeConnectorNotFound
+	}
+	return p
+}

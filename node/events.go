@@ -1,0 +1,235 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/trail"
+)
+
+// eventQuestion is what another node asks the leader about an event. What is a search
+// or its end has an Order.
+type eventQuestion struct {
+	Ask       string      `json:"event_ask"` // event, search or end
+	ID        string      `json:"id"`
+	Connector string      `json:"connector,omitempty"`
+	Order     admin.Order `json:"order,omitzero"`
+}
+
+type eventReply struct {
+	Event   admin.Event    `json:"event"`
+	Problem *admin.Problem `json:"problem,omitempty"`
+}
+
+// Event implements admin.Finder.
+func (c *control) Event(ctx context.Context, id, name string) (admin.Event, error) {
+	return c.ask(ctx, eventQuestion{Ask: "event", ID: id, Connector: name})
+}
+
+// Search implements admin.Finder.
+func (c *control) Search(ctx context.Context, id, name string, by admin.Order) (admin.Event, error) {
+	return c.ask(ctx, eventQuestion{Ask: "search", ID: id, Connector: name, Order: by})
+}
+
+// EndSearch implements admin.Finder.
+func (c *control) EndSearch(ctx context.Context, id string, by admin.Order) (admin.Event, error) {
+	return c.ask(ctx, eventQuestion{Ask: "end", ID: id, Order: by})
+}
+
+// ask answers at the leader, and elsewhere brings the question there.
+func (c *control) ask(ctx context.Context, q eventQuestion) (admin.Event, error) {
+	if c.d.node.Status().Role == ha.Leader {
+		return c.eventHere(q)
+	}
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	text, err := json.Marshal(q)
+	if err != nil {
+		return admin.Event{}, err
+	}
+	answer, err := c.d.node.AskLeader(ctx, text)
+	if err != nil {
+		return admin.Event{}, problem(err)
+	}
+	var back eventReply
+	if err := json.Unmarshal(answer, &back); err != nil || back.Event.Node == "" && back.Problem == nil {
+		return admin.Event{}, problem(fmt.Errorf("the leader, %s, does not answer about events: its release may be older: %w", c.d.node.Status().LeaderID, ha.ErrBusy))
+	}
+	if back.Problem != nil {
+		return admin.Event{}, back.Problem
+	}
+	return back.Event, nil
+}
+
+// answerEvent answers another node, when its question is about an event.
+func (c *control) answerEvent(question []byte) ([]byte, bool) {
+	var q eventQuestion
+	if json.Unmarshal(question, &q) != nil || q.Ask == "" {
+		return nil, false
+	}
+	var back eventReply
+	var err error
+	if back.Event, err = c.eventHere(q); err != nil {
+		p, ok := errors.AsType[*admin.Problem](err)
+		if !ok {
+			p = &admin.Problem{Status: http.StatusInternalServerError, Code: admin.CodeInternal, Detail: err.Error()}
+		}
+		back.Problem = p
+	}
+	out, err := json.Marshal(back)
+	return out, err == nil
+}
+
+// eventHere answers as the leader.
+func (c *control) eventHere(q eventQuestion) (admin.Event, error) {
+	if q.Ask == "end" {
+		name, err := c.d.searches.end(q.ID)
+		if err != nil {
+			return admin.Event{}, err
+		}
+		c.d.log.Info("search for an event ended", "connector", name, "event", q.ID, "by", q.Order.By, "reason", q.Order.Reason)
+		return c.found(q.ID, name)
+	}
+	if q.Connector != "" {
+		if _, err := c.runner(q.Connector); err != nil {
+			return admin.Event{}, err
+		}
+	}
+	if q.Ask == "search" {
+		r, err := c.searchable(q.Connector)
+		if err == nil {
+			err = c.d.searches.begin(c.newSearch(r, q.ID))
+		}
+		if err != nil {
+			return admin.Event{}, err
+		}
+		c.d.log.Info("searching for an event", "connector", r.name, "event", q.ID, "by", q.Order.By, "reason", q.Order.Reason)
+		q.Connector = r.name
+	}
+	return c.found(q.ID, q.Connector)
+}
+
+// searchable is the connector whose source is to be searched.
+func (c *control) searchable(name string) (*runner, error) {
+	all := c.d.fleet.all()
+	for _, r := range all {
+		switch {
+		case r.name != name && (name != "" || len(all) > 1):
+		case r.config == nil:
+			return nil, badOffset("connector %s can't be built from its configuration, so its source can't be searched", r.name)
+		default:
+			return r, nil
+		}
+	}
+	return nil, badOffset("there are %d connectors: say which one's source is to be searched", len(all))
+}
+
+// finder is a worker that remembers events.
+type finder interface {
+	Find(id string) connector.Finding
+}
+
+// found says what is known of an event in one connector, or in all.
+func (c *control) found(id, name string) (admin.Event, error) {
+	out := admin.Event{ID: id, Node: c.d.cfg.Node.ID, Connectors: []admin.ConnectorEvent{}}
+	for _, r := range c.d.fleet.all() {
+		if name != "" && r.name != name {
+			continue
+		}
+		e := admin.ConnectorEvent{Connector: r.name, Where: admin.EventNotSeen, Known: admin.EventsKnown{Off: true}}
+		if f, ok := r.worker.(finder); ok {
+			tellFinding(&e, f.Find(id))
+		}
+		status := r.worker.Status()
+		if e.State = string(status.State); status.LastError != nil {
+			e.Error = status.LastError.Code + ": " + status.LastError.Message
+		}
+		if s := c.d.searches.of(r.name, id); s != nil {
+			e.Search = s.shown()
+			if hit := s.result(); hit != nil && e.Where == admin.EventNotSeen {
+				if err := c.tellHit(&e, r, hit, status.Position); err != nil {
+					return out, err
+				}
+			}
+		}
+		out.Connectors = append(out.Connectors, e)
+	}
+	return out, nil
+}
+
+func tellFinding(e *admin.ConnectorEvent, f connector.Finding) {
+	e.Where = string(f.Where)
+	e.Known = admin.EventsKnown{Since: timeOrNil(f.Since.UTC()), Events: f.Known, Off: f.Off}
+	if f.Where != connector.NotSeen {
+		e.Written = written(f.Mark)
+	}
+	for _, p := range f.Published {
+		e.Published = append(e.Published, shownPlace(p))
+	}
+	if f.Where == connector.Waiting {
+		e.Behind = &f.Ahead
+	}
+	if a := f.Aside; a != nil {
+		e.SetAside = &admin.EventAside{Row: a.Row.N + 1, Action: a.Action, Cause: a.Cause, Message: a.Message, At: a.At}
+		if a.Topic != "" {
+			letter := shownPlace(trail.Found{Topic: a.Topic, Partition: a.Partition, Offset: a.Offset, At: a.At})
+			e.SetAside.DeadLetter = &letter
+		}
+	}
+}
+
+func written(m position.Mark) *admin.Written {
+	w := &admin.Written{GTID: m.GTID.String(), File: m.File, Pos: m.Pos, CommittedAt: timeOrNil(m.Committed)}
+	if m.Initial != nil {
+		w.InitialRow = m.Initial.Rows
+	}
+	return w
+}
+
+func shownPlace(f trail.Found) admin.EventPlace {
+	out := admin.EventPlace{Topic: f.Topic, Partition: f.Partition, At: f.At}
+	if f.Offset >= 0 {
+		out.Offset = &f.Offset
+	}
+	return out
+}
+
+// tellHit says of an event that was found in the binlog whether it is published,
+// which the position and the decisions tell.
+func (c *control) tellHit(e *admin.ConnectorEvent, r *runner, hit *hit, at position.Position) error {
+	e.Written = written(hit.mark)
+	row := hit.mark.Row(hit.row)
+	decided, err := (&positions{node: c.d.node, name: r.name, counts: countsOf(r.config)}).SetAsides()
+	if err != nil {
+		return err
+	}
+	for _, d := range decided {
+		if d.Row == row {
+			e.Where = admin.EventSetAside
+			e.SetAside = &admin.EventAside{Row: row.N + 1, Action: string(d.Action), Cause: d.Cause, Message: cmp.Or(d.Message, d.Reason), At: d.At}
+			return nil
+		}
+	}
+	if at.CoversRow(row) || !row.GTID.IsZero() && at.PartialOf(row.GTID).Of(hit.nth.Kind) > hit.nth.N {
+		e.Where = admin.EventPassed
+		return nil
+	}
+	e.Where = admin.EventWaiting
+	if hit.before.Set != nil && at.Set != nil {
+		n := hit.before.Set.Beyond(at.Set)
+		e.Behind = &n
+	}
+	return nil
+}
+
+// timeOf is a time as it is shown.
+func timeOf(t time.Time) *time.Time { return timeOrNil(t.UTC()) }

@@ -1,0 +1,301 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// offsetTimeout bounds what is asked of the source; a time is looked for in all
+// binlogs before it.
+const offsetTimeout = 90 * time.Second
+
+// Offset implements admin.Control.
+func (c *control) Offset(name string) (admin.Offset, error) {
+	if _, err := c.runner(name); err != nil {
+		return admin.Offset{}, err
+	}
+	st, _ := c.d.node.Connector(name)
+	o := admin.Offset{Connector: name, Found: !st.Position.IsZero(), Position: shownPosition(st.Position)}
+	if n := st.Position.Choice; n > 0 {
+		at := time.UnixMicro(int64(n)).UTC()
+		o.Choice = &at
+	}
+	return o, nil
+}
+
+// SetOffset implements admin.Control.
+func (c *control) SetOffset(ctx context.Context, name string, choice admin.OffsetChoice, by admin.Order) (admin.OffsetChange, error) {
+	r, err := c.runner(name)
+	if err != nil {
+		return admin.OffsetChange{}, err
+	}
+	st, _ := c.d.node.Connector(name)
+	if r.config == nil && !choice.Reset {
+		return admin.OffsetChange{}, badOffset("connector %s can't be built from its configuration, so its source can't be asked: %s", name, r.worker.Status().LastError.Message)
+	}
+	if st.RunState.State != ha.Stopped {
+		return admin.OffsetChange{}, rejection(&ha.RejectedError{
+			Connector: name, Reason: ha.ReasonNotStopped, Message: "its position may be set while it is stopped; stop it first",
+		})
+	}
+	ctx, cancel := context.WithTimeout(ctx, offsetTimeout)
+	defer cancel()
+	change := admin.OffsetChange{Connector: name, DryRun: choice.DryRun, Reset: choice.Reset, Before: shownPosition(st.Position)}
+	var to position.Position
+	if !choice.Reset {
+		if to, err = c.resolve(ctx, r, choice, st.Position, &change); err != nil {
+			return admin.OffsetChange{}, err
+		}
+	}
+	to.Seq = st.SeqAfterChoice() // for the answer: the store counts on by itself
+	change.After = shownPosition(to)
+	compare(&change, st.Position, to)
+	if choice.DryRun {
+		return change, nil
+	}
+	store, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	to.Seq = 0
+	return change, problem(c.d.node.SetPosition(store, name, to, by.Reason, by.By))
+}
+
+// resolve turns what an operator says into a position.
+func (c *control) resolve(ctx context.Context, r *runner, choice admin.OffsetChoice, before position.Position, change *admin.OffsetChange) (position.Position, error) {
+	ways := 0
+	for _, given := range []bool{choice.GTIDSet != "", choice.File != "" || choice.Pos != 0, choice.At != ""} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return position.Position{}, badOffset("give one of gtid_set, file with pos, and at")
+	}
+	look, err := c.lookout(r)
+	if err != nil {
+		return position.Position{}, unveiled(r.config, err)
+	}
+	switch {
+	case choice.GTIDSet != "":
+		return look.bySet(ctx, choice.GTIDSet, before, change)
+	case choice.At != "":
+		return look.byTime(ctx, choice.At)
+	default:
+		return look.byFile(ctx, choice.File, choice.Pos, before)
+	}
+}
+
+func badOffset(format string, args ...any) error {
+	return &admin.Problem{Status: http.StatusBadRequest, Code: admin.CodeInvalid, Detail: fmt.Sprintf(format, args...)}
+}
+
+// lookout looks at a connector's source beside the connector.
+type lookout struct {
+	*sources
+}
+
+func (c *control) lookout(r *runner) (*lookout, error) {
+	probe := *r.config
+	// A number of its own: a connector that still drains must keep its stream.
+	probe.Source.ServerID = config.DerivedServerID(c.d.cfg.Node.ID, probe.Name+"\x00offset")
+	route, err := newRoute(&probe, nil)
+	if err != nil {
+		return nil, err
+	}
+	src, err := newSources(c.d.cfg, &probe, route, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	src.canal.SpoolDir += ".offset"
+	return &lookout{src}, nil
+}
+
+// place is where the source's binlog begins or ends, as the connector goes by it.
+func (l *lookout) place(ctx context.Context, start config.Start) (position.Position, error) {
+	l.cfg.Source.Start = start // a copy of its own
+	at, err := l.Start(ctx)
+	if err != nil {
+		return at, unavailable(l.cfg, err)
+	}
+	return at, nil
+}
+
+func unavailable(c *config.Connector, err error) error {
+	return &admin.Problem{Status: http.StatusBadGateway, Code: admin.CodeSourceUnavailable, Detail: "asking the source: " + c.Veil(err.Error())}
+}
+
+// bySet takes a GTID set. The server is asked for its identity and what it has, but
+// need not answer: a position may be set while it is away.
+func (l *lookout) bySet(ctx context.Context, text string, before position.Position, change *admin.OffsetChange) (position.Position, error) {
+	now, err := l.place(ctx, config.StartCurrent)
+	if err != nil {
+		change.Notes = append(change.Notes, fmt.Sprintf("the source did not answer, so whether it has these transactions is not known (%v)", err))
+		now = before
+	}
+	to := position.Position{Flavor: flavorOf(now, l.cfg)}
+	if to.Set, err = position.ParseSet(to.Flavor, text); err != nil {
+		return to, badOffset("gtid_set: %v", err)
+	}
+	switch {
+	case to.Set.IsEmpty():
+		return to, badOffset("gtid_set is empty; to begin with the oldest binlog, use at: earliest")
+	case !now.IsZero() && now.Set == nil:
+		return to, badOffset("this connector goes by file and offset (the source has no GTIDs, or source.positions is file): give file and pos")
+	case now.Set != nil && !now.Set.Contains(to.Set):
+		change.Notes = append(change.Notes, fmt.Sprintf("the source has not %s: the connector would stop with that", clip(to.Set.Subtract(now.Set).String())))
+	}
+	return to, nil
+}
+
+func flavorOf(p position.Position, c *config.Connector) position.Flavor {
+	switch {
+	case p.Flavor != "":
+		return p.Flavor
+	case c.Source.Flavor == config.FlavorMariaDB:
+		return position.MariaDB
+	default:
+		return position.MySQL
+	}
+}
+
+// byFile takes a file and an offset, which mean something on one server only.
+func (l *lookout) byFile(ctx context.Context, file string, pos uint64, before position.Position) (position.Position, error) {
+	if file == "" || pos < 4 {
+		return position.Position{}, badOffset("file and pos go together, and pos is at least 4")
+	}
+	if _, err := position.CompareFiles(file, file); err != nil {
+		return position.Position{}, badOffset("file: %v", err)
+	}
+	now, err := l.place(ctx, config.StartCurrent)
+	switch {
+	case err != nil && (before.IsZero() || before.Set != nil):
+		return position.Position{}, err // whose file it is can't be known
+	case err != nil:
+		now = before
+	}
+	if now.Set != nil {
+		return position.Position{}, badOffset("this connector goes by GTID, and a file and offset would not follow a failover: give gtid_set, or at with a time")
+	}
+	return position.Position{Flavor: now.Flavor, Server: now.Server, File: file, Pos: pos}, nil
+}
+
+// byTime takes now, earliest, or a time: the last place before which everything was
+// committed earlier.
+func (l *lookout) byTime(ctx context.Context, text string) (position.Position, error) {
+	switch text {
+	case "now":
+		return l.place(ctx, config.StartCurrent)
+	case "earliest":
+		return l.place(ctx, config.StartEarliest)
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return position.Position{}, badOffset("at: %q is not now, earliest or a time like 2026-01-02T15:04:05Z", text)
+	}
+	to, err := l.place(ctx, config.StartEarliest)
+	if err != nil {
+		return to, err
+	}
+	end, err := l.place(ctx, config.StartCurrent)
+	if err != nil {
+		return to, err
+	}
+	if to, err = l.walk(ctx, to, end, at); err != nil {
+		return to, unavailable(l.cfg, err)
+	}
+	to.Last, to.Committed = position.GTID{}, time.Time{}
+	return to, nil
+}
+
+// walk reads the binlog from a position until the first transaction that was
+// committed at or after a time, or until end. Runs of transactions without outbox
+// rows are one mark: the place before one loses nothing.
+func (l *lookout) walk(ctx context.Context, from, end position.Position, at time.Time) (position.Position, error) {
+	if from.Covers(end) {
+		return from, nil
+	}
+	stream, err := l.Open(ctx, from)
+	if err != nil {
+		return from, err
+	}
+	defer stream.Close() //nolint:errcheck // nothing was written
+	for {
+		txs, err := stream.Next(ctx)
+		if err != nil {
+			return from, err
+		}
+		for i := range txs {
+			if !txs[i].Mark.Committed.Before(at) {
+				return from, nil
+			}
+			if txs[i].Final {
+				from.Advance(txs[i].Mark)
+			}
+		}
+		if from.Covers(end) {
+			return from, nil
+		}
+	}
+}
+
+// compare says what lies between two positions.
+func compare(c *admin.OffsetChange, before, after position.Position) {
+	switch {
+	case c.Reset:
+		c.Notes = append(c.Notes, "the connector begins as a new one, by its source.start, when it runs again")
+	case before.Set != nil && after.Set != nil && before.Flavor == after.Flavor:
+		repeated, skipped := before.Set.Beyond(after.Set), after.Set.Beyond(before.Set)
+		c.Repeated, c.Skipped = &repeated, &skipped
+		for i := range before.Partials {
+			part := &before.Partials[i]
+			c.Notes = append(c.Notes, fmt.Sprintf("of %s %d rows were published too, and come again", part.GTID, part.Total()))
+		}
+	case before.IsZero():
+		c.Notes = append(c.Notes, "nothing was published so far, as far as the cluster knows")
+	default:
+		c.Notes = append(c.Notes, fileNote(before, after))
+	}
+}
+
+// fileNote says what can be said without counting.
+func fileNote(before, after position.Position) string {
+	if before.Set != nil || after.Set != nil {
+		return "the two positions are of different kinds (GTID set; file and offset), so what lies between them is not known"
+	}
+	if before.Server != after.Server {
+		return "the two positions are of different servers, so what lies between them is not known"
+	}
+	order, err := position.CompareFiles(after.File, before.File)
+	switch {
+	case err != nil:
+		return "the two positions are not of one history: " + err.Error()
+	case order == 0 && after.Pos == before.Pos:
+		return "the two positions are the same"
+	case order < 0 || order == 0 && after.Pos < before.Pos:
+		return between("back: what lies between comes again", order, before, after)
+	default:
+		return between("forward: what lies between is passed over", order, before, after)
+	}
+}
+
+func between(what string, order int, before, after position.Position) string {
+	if order == 0 {
+		return fmt.Sprintf("%s (%d bytes of one file; how many transactions is not known)", what, max(before.Pos, after.Pos)-min(before.Pos, after.Pos))
+	}
+	return what + " (in several files; how many transactions is not known)"
+}
+
+func clip(s string) string {
+	const most = 400
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}

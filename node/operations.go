@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/binlog-outbox/binlog-outbox/admin"
+)
+
+// Cluster implements admin.Operations.
+func (c *control) Cluster() admin.Cluster {
+	s := c.d.node.Status()
+	out := admin.Cluster{
+		ID: s.Cluster, Node: s.NodeID, Role: string(s.Role), Leader: s.LeaderID, Term: s.Term,
+		CommitIndex: s.CommitIndex, AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, Ready: s.Ready, Error: s.Error,
+		Members: []admin.Member{},
+	}
+	if s.LastContact >= 0 {
+		seconds := s.LastContact.Seconds()
+		out.LastContact = &seconds
+	}
+	for _, m := range c.d.node.Members() {
+		out.Members = append(out.Members, admin.Member{ID: m.ID, Address: m.Address, Voter: m.Voter, Leader: m.Leader, Reachable: m.Reachable})
+	}
+	return out
+}
+
+// AddMember implements admin.Operations.
+func (c *control) AddMember(ctx context.Context, id, address string, by admin.Order) error {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	return problem(c.d.node.AddMember(ctx, id, address, by.Reason, by.By))
+}
+
+// RemoveMember implements admin.Operations.
+func (c *control) RemoveMember(ctx context.Context, id string, force bool, by admin.Order) error {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	return problem(c.d.node.RemoveMember(ctx, id, force, by.Reason, by.By))
+}
+
+// Promote implements admin.Operations.
+func (c *control) Promote(ctx context.Context, id string, by admin.Order) error {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	return problem(c.d.node.Promote(ctx, id, by.Reason, by.By))
+}
+
+// TransferLeadership implements admin.Operations.
+func (c *control) TransferLeadership(ctx context.Context, to string, by admin.Order) error {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	return problem(c.d.node.TransferLeadership(ctx, to, by.Reason, by.By))
+}
+
+// Snapshot implements admin.Operations.
+func (c *control) Snapshot(ctx context.Context, w io.Writer, by admin.Order) error {
+	return problem(c.d.node.Snapshot(ctx, w, by.Reason, by.By))
+}
+
+// Audit implements admin.Operations.
+func (c *control) Audit() []admin.AuditEntry {
+	out := []admin.AuditEntry{}
+	for _, e := range c.d.node.Audit() {
+		out = append(out, admin.AuditEntry(e))
+	}
+	return out
+}
+
+// Config implements admin.Operations.
+func (c *control) Config() (json.RawMessage, error) {
+	text, err := c.d.cfg.Show(true)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.YAMLToJSON(text)
+}
+
+// levels are the levels of the daemon's log.
+func (c *control) levels() *levels {
+	if h, ok := c.d.log.Handler().(*leveled); ok {
+		return h.levels
+	}
+	return &levels{}
+}
+
+// Loggers implements admin.Operations.
+func (c *control) Loggers() []admin.Logger {
+	out := []admin.Logger{}
+	l, now := c.levels(), time.Now()
+	for _, name := range l.names() {
+		at := l.of(name, now)
+		out = append(out, admin.Logger{Name: name, Level: strings.ToLower(at.level.String()), Until: timeOrNil(at.until), Changed: timeOrNil(at.at)})
+	}
+	return out
+}
+
+// SetLogger implements admin.Operations. It must work without a leader, so that it
+// is told in this node's log and nowhere else.
+func (c *control) SetLogger(name, level string, during time.Duration, by admin.Order) error {
+	set := change{at: time.Now()}
+	switch strings.ToLower(level) {
+	case "debug", "info", "warn", "error":
+		set.level = parseLevel(level)
+	default:
+		return badOffset("level: %q is not debug, info, warn or error", level)
+	}
+	if during > 0 {
+		set.until = time.Now().Add(during)
+	}
+	if !c.levels().set(name, set) {
+		return &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeLoggerNotFound, Detail: fmt.Sprintf("there is no logger %q", name)}
+	}
+	c.d.log.Log(context.Background(), slog.LevelWarn, "log level set", "logger", name, "level", level, "for", during.String(), "by", by.By, "reason", by.Reason)
+	return nil
+}

@@ -1,0 +1,107 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/position"
+)
+
+// notices turns the store's "something changed" into channels that are closed at
+// the next change, which any number of goroutines can wait for.
+type notices struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func newNotices() *notices { return &notices{ch: make(chan struct{})} }
+
+func (n *notices) next() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ch
+}
+
+// run forwards changes until ctx ends.
+func (n *notices) run(ctx context.Context, node *ha.Node) {
+	changed, stop := node.Watch()
+	defer stop()
+	for {
+		select {
+		case <-changed:
+			n.mu.Lock()
+			close(n.ch)
+			n.ch = make(chan struct{})
+			n.mu.Unlock()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// positions is one connector's part of the replicated store.
+type positions struct {
+	node    *ha.Node
+	notices *notices
+	name    string
+	// declared is set when the node's file has the connector, false when only the
+	// store has it.
+	declared bool
+	counts   string // countsOf the connector's configuration
+	mu       sync.Mutex
+	run      ha.Run
+}
+
+// Begin starts a run under the leadership of term.
+func (p *positions) Begin(term uint64) (position.Position, bool) {
+	run, state := p.node.NewRun(p.name, term)
+	p.mu.Lock()
+	p.run = run
+	p.mu.Unlock()
+	return state.Position, !state.Position.IsZero()
+}
+
+func (p *positions) Position() (position.Position, bool) {
+	s, ok := p.node.Connector(p.name)
+	return s.Position, ok && !s.Position.IsZero()
+}
+
+func (p *positions) SavePosition(ctx context.Context, pos position.Position) error {
+	p.mu.Lock()
+	run := p.run
+	p.mu.Unlock()
+	err := p.node.SavePosition(ctx, p.name, run, pos)
+	var refused *ha.RejectedError
+	if errors.As(err, &refused) {
+		if refused.Reason == ha.ReasonBehind {
+			return refusal{refused}
+		}
+		return fmt.Errorf("%w: %w", connector.ErrSuperseded, err)
+	}
+	return err
+}
+
+// refusal is a position that the store says is behind what it has: a defect or a
+// second writer, and nothing that time heals.
+type refusal struct{ *ha.RejectedError }
+
+func (refusal) Retryable() bool { return false }
+func (refusal) ErrCode() string { return "position_refused" }
+func (r refusal) Unwrap() error { return r.RejectedError }
+
+func (p *positions) RunState() connector.RunState {
+	s, _ := p.node.Connector(p.name)
+	if !p.declared && s.Config == nil {
+		return connector.Stopped // it is deleted, and its run state with it
+	}
+	if s.RunState.State == "" {
+		return connector.Running
+	}
+	return connector.RunState(s.RunState.State)
+}
+
+func (p *positions) Changed() <-chan struct{} { return p.notices.next() }

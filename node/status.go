@@ -1,0 +1,158 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema"
+)
+
+// Status tells the admin server about the node and all its connectors.
+func (d *Node) Status() admin.Status {
+	raft := d.node.Status()
+	s := admin.Status{
+		Node: d.cfg.Node.ID, Version: Version().Version, Role: string(raft.Role), Leader: raft.LeaderID, Term: raft.Term,
+		Connectors: []admin.Connector{},
+	}
+	for _, r := range d.fleet.all() {
+		s.Connectors = append(s.Connectors, r.status(d.node))
+	}
+	return s
+}
+
+// Checks tells what readiness depends on: the cluster on every node, and where
+// this node leads, that each connector that should run does.
+func (d *Node) Checks() []admin.Check {
+	raft := d.node.Status()
+	checks := []admin.Check{{Name: "cluster", OK: raft.Ready, Detail: raft.Error}}
+	if !raft.Ready && raft.Error == "" {
+		checks[0].Detail = "no leader is known"
+	}
+	if raft.Role != ha.Leader {
+		return checks
+	}
+	for _, r := range d.fleet.all() {
+		s := r.worker.Status()
+		check := admin.Check{Name: "connector " + s.Name, OK: true}
+		switch {
+		case s.State == connector.StatePaused || s.State == connector.StateStopped:
+			check.Detail = string(s.State)
+		case s.Phase == connector.Finished:
+			check.Detail = s.Phase
+		case s.Works() && s.Source != nil && s.Source.Connected:
+		case s.LastError != nil:
+			check.OK, check.Detail = false, fmt.Sprintf("%s: %s", s.LastError.Code, r.veil(s.LastError.Message))
+		default:
+			check.OK, check.Detail = false, fmt.Sprintf("%s %s", s.State, s.Phase)
+		}
+		checks = append(checks, check)
+	}
+	return checks
+}
+
+// status is one connector as this node knows it.
+func (r *runner) status(node *ha.Node) admin.Connector {
+	var delivery config.Delivery
+	if r.config != nil {
+		delivery = r.config.Kafka.Delivery
+	}
+	s := connectorStatus(r.worker.Status(), delivery)
+	if s.LastError != nil {
+		s.LastError.Message = r.veil(s.LastError.Message)
+	}
+	stored, _ := node.Connector(r.name)
+	s.Wanted = admin.Wanted{
+		State: admin.RunState(cmp.Or(stored.RunState.State, ha.Running)), Reason: stored.RunState.Reason, By: stored.RunState.By, At: timeOrNil(stored.RunState.At),
+	}
+	return s
+}
+
+func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connector {
+	out := admin.Connector{
+		Name: s.Name, State: string(s.State), Phase: s.Phase, Since: s.Since, Delivery: string(delivery),
+		Published: s.Published, Terms: s.Terms, Queue: admin.Queue{Records: s.QueueRecords, Bytes: s.QueueBytes},
+		Position: shownPosition(s.Position), UnseenTopics: s.UnseenTopics,
+	}
+	if len(s.Takeover) > 0 {
+		out.Takeover = map[string]float64{}
+		for _, p := range s.Takeover {
+			out.Takeover[p.Name] = p.Took.Seconds()
+		}
+	}
+	if s.LagKnown {
+		lag := s.Lag.Seconds()
+		out.LagSeconds = &lag
+	}
+	out.Backlog = backlogStatus(s.Backlog)
+	if e := s.LastError; e != nil {
+		out.LastError = &admin.LastError{Code: e.Code, Message: e.Message, GTID: e.GTID.String(), Transaction: e.Place, Row: e.Row, At: e.At, RetryAt: timeOrNil(e.Retrying)}
+	}
+	out.SetAside = shownAsides(s)
+	if src := s.Source; src != nil {
+		out.Source = &admin.Source{
+			Connected: src.Connected, Flavor: string(src.Server.Flavor), ServerUUID: src.Server.UUID, ServerVersion: src.Server.Version,
+			BinlogFile: src.Last.File, BinlogPosition: src.Last.Pos, LagSeconds: src.Lag.Seconds(),
+			LastEventAge: time.Since(src.Heard).Seconds(), EventTime: timeOrNil(src.LastEvent),
+			Inserts: src.Inserts, Updates: src.Updates, Deletes: src.Deletes, Transactions: src.Transactions,
+		}
+		if in := src.Initial; in != nil {
+			out.Source.Initial = &admin.Initial{
+				Table: tableOrNone(in.Table), Tables: in.Tables, DoneTables: in.Done, Rows: in.Rows, EstimatedRows: in.Estimate, Finished: in.Finished,
+			}
+		}
+	}
+	return out
+}
+
+func shownPosition(p position.Position) admin.Position {
+	out := admin.Position{File: p.File, Pos: p.Pos, LastGTID: p.Last.String(), EventTime: timeOrNil(p.Committed), Sequence: p.Seq}
+	if p.Set != nil {
+		out.GTIDSet = p.Set.String()
+	}
+	if in := p.Initial; in != nil {
+		out.Initial = &admin.InitialPosition{Database: in.Database, Table: in.Table, Key: in.Key, Rows: in.Rows}
+	}
+	return out
+}
+
+func backlogStatus(b *connector.Backlog) *admin.Backlog {
+	if b == nil {
+		return nil
+	}
+	out := &admin.Backlog{At: b.At}
+	if b.Counted {
+		out.Transactions = &b.Transactions
+	}
+	if b.Placed {
+		out.Bytes, out.HeadroomBytes = &b.Bytes, &b.HeadroomBytes
+	}
+	if b.Expires {
+		left := b.Headroom.Seconds()
+		out.HeadroomSeconds = &left
+	}
+	if b.Retention > 0 {
+		kept := b.Retention.Seconds()
+		out.RetentionSeconds = &kept
+	}
+	return out
+}
+
+func tableOrNone(n schema.Name) string {
+	if n.Table == "" {
+		return ""
+	}
+	return n.String()
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
