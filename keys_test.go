@@ -18,13 +18,14 @@ import (
 )
 
 // A setting that no code reads would promise what nothing does. Each one must be read
-// where the node is put together, or by a method of the configuration that is there for
-// that; that it is validated or written does not count.
+// where the node is put together, by the package whose own settings they are, or by a
+// method of the configuration that is there for that; that it is validated or written does
+// not count.
 func TestEverySettingIsRead(t *testing.T) {
 	exports := exportFiles(t)
 	read := map[string]bool{}
 	settings := map[string]string{} // type and field, by path
-	for _, name := range []string{"config", "node"} {
+	for _, name := range []string{"config", "router", "converter", "node"} {
 		pkg, info, files := check(t, name, exports)
 		if name == "config" {
 			collect(pkg.Scope().Lookup("Config").Type(), "", settings)
@@ -111,7 +112,7 @@ func collect(section types.Type, path string, settings map[string]string) {
 		before := len(settings)
 		collect(below, path+key+".", settings)
 		if len(settings) == before {
-			settings[path+key] = named.Obj().Name() + "." + f.Name()
+			settings[path+key] = fieldName(named, f.Name())
 		}
 	}
 }
@@ -121,7 +122,7 @@ func collect(section types.Type, path string, settings map[string]string) {
 func reads(file *ast.File, info *types.Info, own bool, read map[string]bool) {
 	for _, d := range file.Decls {
 		f, isFunc := d.(*ast.FuncDecl)
-		if !isFunc || f.Body == nil || own && !methodOfSettings(f) {
+		if !isFunc || f.Body == nil || own && !methodOfSettings(f) || strings.EqualFold(f.Name.Name, "validate") {
 			continue
 		}
 		written := map[ast.Expr]bool{}
@@ -136,17 +137,37 @@ func reads(file *ast.File, info *types.Info, own bool, read map[string]bool) {
 				if s == nil || s.Kind() != types.FieldVal || written[n] {
 					return true
 				}
-				of := s.Recv()
-				if p, ok := of.(*types.Pointer); ok {
-					of = p.Elem()
-				}
-				if named, ok := of.(*types.Named); ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == module+"config" {
-					read[named.Obj().Name()+"."+n.Sel.Name] = true
+				if named := owner(s); named != nil && named.Obj().Pkg() != nil {
+					read[fieldName(named, n.Sel.Name)] = true
 				}
 			}
 			return true
 		})
 	}
+}
+
+// owner is the struct that declares the field of a selection, which may be embedded.
+func owner(s *types.Selection) *types.Named {
+	of := s.Recv()
+	for _, i := range s.Index() {
+		if p, ok := of.(*types.Pointer); ok {
+			of = p.Elem()
+		}
+		named, _ := of.(*types.Named)
+		fields, ok := of.Underlying().(*types.Struct)
+		if !ok {
+			return nil
+		}
+		if i == s.Index()[len(s.Index())-1] && fields.Field(i).Name() == s.Obj().Name() {
+			return named
+		}
+		of = fields.Field(i).Type()
+	}
+	return nil
+}
+
+func fieldName(of *types.Named, field string) string {
+	return strings.TrimPrefix(of.Obj().Pkg().Path(), module) + "." + of.Obj().Name() + "." + field
 }
 
 // methodOfSettings reports whether f is an exported method of a section: what the

@@ -175,7 +175,7 @@ func fieldTable() map[string]field {
 // setDefaults writes the table's defaults into v, which is what path names.
 // Lists are left empty.
 func setDefaults(table map[string]field, path string, v reflect.Value) {
-	if v.Kind() == reflect.Struct && v.Type() != secretType {
+	if isSection(v.Type()) {
 		for i := range v.NumField() {
 			if key := v.Type().Field(i).Tag.Get("yaml"); key != "" {
 				setDefaults(table, join(path, key), v.Field(i))

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/binlog-outbox/binlog-outbox/javaregex"
+
+	"github.com/binlog-outbox/binlog-outbox/converter"
 )
 
 func TestEnvironment(t *testing.T) {
@@ -42,7 +44,7 @@ connectors:
 		"pairs":                        {[]string{"BINLOG_OUTBOX_LOG_LEVELS=raft=warn, kafka=debug"}, func(c *Config) any { return c.Log.Levels }, map[string]string{"raft": "warn", "kafka": "debug"}},
 		"a duration":                   {[]string{"BINLOG_OUTBOX_SOURCE_CONNECT_TIMEOUT=5s"}, func(c *Config) any { return c.Connectors[0].Source.ConnectTimeout }, 5 * time.Second},
 		"a size":                       {[]string{"BINLOG_OUTBOX_LIMITS_BATCH_BYTES=2MiB"}, func(c *Config) any { return c.Connectors[0].Limits.BatchBytes }, Size(2 << 20)},
-		"a converter":                  {[]string{"BINLOG_OUTBOX_FORMAT_VALUE_TYPE=bytes"}, func(c *Config) any { return c.Connectors[0].Format.Value.Type }, ConverterBytes},
+		"a converter":                  {[]string{"BINLOG_OUTBOX_FORMAT_VALUE_TYPE=bytes"}, func(c *Config) any { return c.Connectors[0].Format.Value.Type }, converter.TypeBytes},
 		"a reference":                  {[]string{"BINLOG_OUTBOX_SOURCE_USER=${env:KAFKA_PASSWORD}"}, func(c *Config) any { return c.Connectors[0].Source.User }, "s3cret"},
 		"an empty one counts not":      {[]string{"BINLOG_OUTBOX_NODE_ID="}, func(c *Config) any { return c.Node.ID }, "file"},
 		"names are not given to all":   {[]string{"BINLOG_OUTBOX_NAME=x"}, func(c *Config) any { return c.Connectors[0].Name }, "a"},

@@ -2,9 +2,11 @@ package config
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/converter"
+	"github.com/binlog-outbox/binlog-outbox/router"
 )
 
 // Config is everything one node is told: about itself, and the connectors that
@@ -110,21 +112,21 @@ type Log struct {
 
 // Connector is one outbox on its way to Kafka.
 type Connector struct {
-	Name        string    `yaml:"name"`
-	TopicPrefix string    `yaml:"topic_prefix"`
-	Source      Source    `yaml:"source"`
-	Outbox      Outbox    `yaml:"outbox"`
-	Values      Values    `yaml:"values"`
-	Columns     Columns   `yaml:"columns"`
-	Format      Format    `yaml:"format"`
-	Headers     Headers   `yaml:"headers"`
-	Kafka       Kafka     `yaml:"kafka"`
-	Limits      Limits    `yaml:"limits"`
-	Trace       Trace     `yaml:"trace"`
-	Heartbeat   Heartbeat `yaml:"heartbeat"`
-	Errors      Errors    `yaml:"errors"`
-	Retry       Retry     `yaml:"retry"`
-	Debezium    Debezium  `yaml:"debezium"`
+	Name        string          `yaml:"name"`
+	TopicPrefix string          `yaml:"topic_prefix"`
+	Source      Source          `yaml:"source"`
+	Outbox      router.Options  `yaml:"outbox"`
+	Values      converter.Modes `yaml:"values"`
+	Columns     Columns         `yaml:"columns"`
+	Format      Format          `yaml:"format"`
+	Headers     Headers         `yaml:"headers"`
+	Kafka       Kafka           `yaml:"kafka"`
+	Limits      Limits          `yaml:"limits"`
+	Trace       Trace           `yaml:"trace"`
+	Heartbeat   Heartbeat       `yaml:"heartbeat"`
+	Errors      Errors          `yaml:"errors"`
+	Retry       Retry           `yaml:"retry"`
+	Debezium    Debezium        `yaml:"debezium"`
 
 	// veils are what Veil hides.
 	veils []veil
@@ -150,9 +152,10 @@ type Source struct {
 	// Table is the short form of a list of one; use Source.Tables.
 	Table string `yaml:"table"`
 	// TableList and TablePatterns are the long forms; use Source.Tables.
-	TableList     []string `yaml:"tables"`
-	TablePatterns []string `yaml:"table_patterns"`
-	Start         Start    `yaml:"start"`
+	TableList     []string    `yaml:"tables"`
+	TablePatterns []string    `yaml:"table_patterns"`
+	Start         Start       `yaml:"start"`
+	InvalidText   InvalidText `yaml:"invalid_text"`
 	// DebeziumOffsets is the file in which a Connect worker keeps offsets; empty for
 	// none.
 	DebeziumOffsets string   `yaml:"debezium_offsets"`
@@ -169,44 +172,6 @@ type SourceTLS struct {
 	Key        string  `yaml:"key"`
 	KeyPEM     Secret  `yaml:"key_pem"`
 	ServerName string  `yaml:"server_name"`
-}
-
-// Outbox says which column plays which part and how a row becomes a record; the
-// words and the order of work are those of Debezium's EventRouter.
-type Outbox struct {
-	ID                string            `yaml:"id"`
-	Key               string            `yaml:"key"`
-	Payload           string            `yaml:"payload"`
-	Timestamp         string            `yaml:"timestamp"`
-	SchemaVersion     string            `yaml:"schema_version"`
-	RouteBy           string            `yaml:"route_by"`
-	RouteRegex        string            `yaml:"route_regex"`
-	RouteTopic        string            `yaml:"route_topic"`
-	Additional        []string          `yaml:"additional"`
-	MissingAdditional MissingAdditional `yaml:"missing_additional"`
-	ExpandJSON        bool              `yaml:"expand_json"`
-	JSONNull          string            `yaml:"json_null"`
-	JSONEmptyArray    string            `yaml:"json_empty_array"`
-	FieldNames        string            `yaml:"field_names"`
-	TombstoneOnEmpty  bool              `yaml:"tombstone_on_empty"`
-	OnUpdate          OnUpdate          `yaml:"on_update"`
-	SkipOperations    []string          `yaml:"skip_operations"`
-}
-
-// Skips reports whether row changes of this letter (c, u, d or t) are passed over.
-func (o *Outbox) Skips(operation string) bool { return slices.Contains(o.SkipOperations, operation) }
-
-// Values says what a column's value becomes before a converter sees it; the words
-// are those of Debezium's handling modes.
-type Values struct {
-	Binary         string      `yaml:"binary"`
-	Decimal        string      `yaml:"decimal"`
-	Time           string      `yaml:"time"`
-	BigintUnsigned string      `yaml:"bigint_unsigned"`
-	AdjustYears    bool        `yaml:"adjust_years"`
-	InvalidText    InvalidText `yaml:"invalid_text"`
-	// SchemaNames is schema.name.adjustment.mode.
-	SchemaNames string `yaml:"schema_names"`
 }
 
 // Columns leave columns of the outbox tables out and change their values, before the
@@ -229,26 +194,12 @@ type ColumnChange struct {
 	Salt      Secret `yaml:"salt"`
 }
 
-// Format says how keys, values and headers become bytes.
+// Format says how keys, values and headers become bytes. In YAML the type alone may stand
+// for the options of a converter: "key: string".
 type Format struct {
-	Key    Converter `yaml:"key"`
-	Value  Converter `yaml:"value"`
-	Header Converter `yaml:"header"`
-}
-
-// Converter is one of Kafka Connect's converters with the options that change
-// bytes. In YAML the type alone may stand for it: "key: string".
-type Converter struct {
-	Type                   ConverterType `yaml:"type"`
-	Schemas                bool          `yaml:"schemas"`
-	Decimal                string        `yaml:"decimal"`
-	ReplaceNullWithDefault bool          `yaml:"replace_null_with_default"`
-	// Delegate is what the binary converter hands everything but bytes to; empty
-	// for none. The options with the prefix are the delegate's.
-	Delegate                       ConverterType `yaml:"delegate"`
-	DelegateSchemas                bool          `yaml:"delegate_schemas"`
-	DelegateDecimal                string        `yaml:"delegate_decimal"`
-	DelegateReplaceNullWithDefault bool          `yaml:"delegate_replace_null_with_default"`
+	Key    converter.Options `yaml:"key"`
+	Value  converter.Options `yaml:"value"`
+	Header converter.Options `yaml:"header"`
 }
 
 // Headers are the record headers beside the router's own.

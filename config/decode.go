@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/converter"
 )
 
 // source is where a value came from, and what was written there when that was a
@@ -91,7 +93,7 @@ func (d *decoder) decode(path string, v reflect.Value, n *node) {
 func (d *decoder) section(path string, v reflect.Value, n *node) {
 	if n.kind == scalarNode {
 		// A converter may be written as its type alone.
-		if f, ok := v.Addr().Interface().(*Converter); ok {
+		if f, ok := v.Addr().Interface().(*converter.Options); ok {
 			d.decode(join(path, "type"), reflect.ValueOf(f).Elem().FieldByName("Type"), n)
 			return
 		}

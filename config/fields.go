@@ -1,5 +1,18 @@
 package config
 
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/binlog-outbox/binlog-outbox/converter"
+	"github.com/binlog-outbox/binlog-outbox/router"
+)
+
 // field is one row of the table that defaults, the reference, validation and the
 // Debezium conversion's hints come from. Its type is that of the struct field at
 // Path; a test holds the table and the structs together.
@@ -38,15 +51,24 @@ func words[W ~string](list ...W) []string {
 
 // fields returns the table in the order of the structs. Lists of structs are
 // written "connectors[]". A path that names a struct documents the section.
-func fields() []field {
-	var all []field
-	all = append(all, nodeFields()...)
-	all = append(all, connectorFields()...)
-	all = append(all, outboxFields()...)
-	all = append(all, valueFields()...)
-	all = append(all, formatFields()...)
-	all = append(all, kafkaFields()...)
-	return append(all, runtimeFields()...)
+var fields = sync.OnceValue(func() []field {
+	all := slices.Concat(nodeFields(), connectorFields(), outboxFields(), valueFields(), formatFields(), kafkaFields(), runtimeFields())
+	defaults := map[string]string{}
+	walk("connectors[]", reflect.ValueOf(packageDefaults()), func(path string, v reflect.Value) {
+		if text, err := yaml.Marshal(v.Interface()); err == nil && !v.IsZero() {
+			defaults[path] = strings.TrimSpace(string(text))
+		}
+	})
+	for i := range all {
+		all[i].def = cmp.Or(all[i].def, defaults[all[i].path])
+	}
+	return all
+})
+
+// packageDefaults is a connector with the defaults that the packages give their own
+// settings. The table has those of all others.
+func packageDefaults() Connector {
+	return Connector{Outbox: router.DefaultOptions(), Values: converter.DefaultModes()}
 }
 
 func nodeFields() []field {
@@ -179,6 +201,8 @@ func connectorFields() []field {
 			doc: "Where a connector without a stored position begins: with the rows that stand in the tables, then with what was committed since (snapshot; initial in Debezium), with these rows and nothing else (snapshot_only; initial_only), at the end of the binlog (current; no_data), at the oldest binlog there is (earliest), or not at all (never). " +
 				"when_needed is snapshot, and publishes the rows that stand in the tables once more, instead of stopping, when the source has purged a binlog that was not read yet: what was published before and still stands there comes again, what was deleted meanwhile never comes. " +
 				"Rows are read without locks, in the order of the primary key, which each table must have."},
+		{path: "connectors[].source.invalid_text", def: string(InvalidTextStop), words: words(InvalidTextStop, InvalidTextReplace, InvalidTextQuestionMark),
+			doc: "Text whose bytes are not valid in its column's character set, or stand for no character there: stop the connector, put U+FFFD in their place, as Debezium does (but a question mark in initial rows, which the server converts for it), or a question mark, as the server shows them. What is replaced is lost; binlog_outbox_invalid_texts_total counts the texts."},
 		{path: "connectors[].source.debezium_offsets", replaces: "offset.storage.file.filename", example: "/var/lib/kafka-connect/offsets.dat",
 			doc: "File in which a Connect worker keeps the offsets of its connectors. While it holds one of this connector, a start without a stored position fails with what to do, since the position is not taken over by itself. Empty, or --ignore-debezium-offset: it is not looked at."},
 		{path: "connectors[].source.gtid_include", key: "gtid.source.includes", example: "[]",
@@ -191,37 +215,37 @@ func connectorFields() []field {
 func outboxFields() []field {
 	return []field{
 		{path: "connectors[].outbox", doc: "Which column plays which part, and how a row becomes a record: EventRouter's options."},
-		{path: "connectors[].outbox.id", def: "id", key: "transforms.*.table.field.event.id",
+		{path: "connectors[].outbox.id", key: "transforms.*.table.field.event.id",
 			doc: "Column of the event's id, sent as the header \"id\"."},
-		{path: "connectors[].outbox.key", def: "aggregateid", key: "transforms.*.table.field.event.key",
+		{path: "connectors[].outbox.key", key: "transforms.*.table.field.event.key",
 			doc: "Column of the record's key."},
-		{path: "connectors[].outbox.payload", def: "payload", key: "transforms.*.table.field.event.payload",
+		{path: "connectors[].outbox.payload", key: "transforms.*.table.field.event.payload",
 			doc: "Column of the record's value."},
 		{path: "connectors[].outbox.timestamp", key: "transforms.*.table.field.event.timestamp", example: "created_at",
 			doc: "DATETIME column of the record's timestamp. Default: the time at which the row was read, as Debezium has it."},
 		{path: "connectors[].outbox.schema_version", key: "transforms.*.table.field.event.schema.version", example: "version",
 			doc: "INT column of the version of the value's schema; counts only with envelope placements."},
-		{path: "connectors[].outbox.route_by", def: "aggregatetype", key: "transforms.*.route.by.field",
+		{path: "connectors[].outbox.route_by", key: "transforms.*.route.by.field",
 			doc: "Column from which the topic is made."},
-		{path: "connectors[].outbox.route_regex", def: `"(?<routedByValue>.*)"`, key: "transforms.*.route.topic.regex", verbatim: true,
+		{path: "connectors[].outbox.route_regex", key: "transforms.*.route.topic.regex", verbatim: true,
 			doc: "Regular expression, in Java's syntax, that the whole of the route column must match; where it does not, the topic is the column as it is."},
-		{path: "connectors[].outbox.route_topic", def: "outbox.event.${routedByValue}", key: "transforms.*.route.topic.replacement", verbatim: true,
+		{path: "connectors[].outbox.route_topic", key: "transforms.*.route.topic.replacement", verbatim: true,
 			doc: "Name of the topic, with ${name} and $1 for the groups of route_regex."},
 		{path: "connectors[].outbox.additional", replaces: "transforms.*.table.fields.additional.placement", example: `["type:header:eventType"]`,
 			doc: "More columns to send, each as column:placement or column:placement:alias; placement is header, envelope or partition."},
-		{path: "connectors[].outbox.missing_additional", def: string(MissingError), key: "transforms.*.table.field.additional.missing", since: "3.6", replaces: "transforms.*.table.fields.additional.error.on.missing", words: words(MissingError, MissingIgnore),
+		{path: "connectors[].outbox.missing_additional", key: "transforms.*.table.field.additional.missing", since: "3.6", replaces: "transforms.*.table.fields.additional.error.on.missing", words: []string{router.MissingError, router.MissingIgnore},
 			doc: "What is done when a table lacks a column of additional: stop, or leave it out."},
 		{path: "connectors[].outbox.expand_json", key: "transforms.*.table.expand.json.payload",
 			doc: "Parse a text payload as JSON and send it with a schema."},
-		{path: "connectors[].outbox.json_null", def: "ignore", key: "transforms.*.table.json.payload.null.behavior", words: []string{"ignore", "optional_bytes"},
+		{path: "connectors[].outbox.json_null", key: "transforms.*.table.json.payload.null.behavior", words: []string{router.ExpandIgnore, router.ExpandOptionalBytes},
 			doc: "JSON nulls in an expanded payload: leave the member out, or give it the type bytes."},
-		{path: "connectors[].outbox.json_empty_array", def: "ignore", key: "transforms.*.table.json.payload.empty.array.behavior", since: "3.7", words: []string{"ignore", "optional_string"},
+		{path: "connectors[].outbox.json_empty_array", key: "transforms.*.table.json.payload.empty.array.behavior", since: "3.7", words: []string{router.ExpandIgnore, router.ExpandOptionalString},
 			doc: "Empty JSON arrays in an expanded payload: leave the member out, or make it an array of strings."},
-		{path: "connectors[].outbox.field_names", def: "none", key: "transforms.*.field.name.adjustment.mode", words: []string{"none", "avro", "avro_unicode"},
+		{path: "connectors[].outbox.field_names", key: "transforms.*.field.name.adjustment.mode", words: []string{router.NamesAsTheyAre, router.NamesAvro, router.NamesAvroUnicode},
 			doc: "How member names of an expanded payload are made fit for Avro."},
 		{path: "connectors[].outbox.tombstone_on_empty", key: "transforms.*.route.tombstone.on.empty.payload",
 			doc: "Send a null value (a tombstone) when the payload is NULL or blank."},
-		{path: "connectors[].outbox.on_update", def: string(UpdateWarn), key: "transforms.*.table.op.invalid.behavior", words: words(UpdateWarn, UpdateError, UpdateFatal),
+		{path: "connectors[].outbox.on_update", key: "transforms.*.table.op.invalid.behavior", words: []string{router.UpdateWarn, router.UpdateError, router.UpdateFatal},
 			doc: "What is done when a row of the outbox is updated: log and pass over, log an error and pass over, or stop. Deleted rows are always passed over."},
 		{path: "connectors[].outbox.skip_operations", replaces: "skipped.operations", example: "[u]",
 			doc: "Row changes that are passed over before anything else looks at them, by Debezium's letters: c for inserts, u for updates, d for deletes, t for truncates, none. With u also updates of the primary key are, which are published as a new row otherwise."},

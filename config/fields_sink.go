@@ -1,22 +1,24 @@
 package config
 
+import "github.com/binlog-outbox/binlog-outbox/converter"
+
 func formatFields() []field {
 	all := []field{
 		{path: "connectors[].format", doc: "How keys, values and headers become bytes: Kafka Connect's converters."},
 	}
-	all = append(all, converterFields("key", string(ConverterString), "key.converter", "the record's key")...)
-	all = append(all, converterFields("value", string(ConverterString), "value.converter", "the record's value")...)
-	all = append(all, converterFields("header", string(ConverterSimple), "header.converter", "header values")...)
+	all = append(all, converterFields("key", converter.TypeString, "key.converter", "the record's key")...)
+	all = append(all, converterFields("value", converter.TypeString, "value.converter", "the record's value")...)
+	all = append(all, converterFields("header", converter.TypeSimple, "header.converter", "header values")...)
 	return all
 }
 
 func converterFields(part, def, key, what string) []field {
 	path := "connectors[].format." + part
-	numbers := words(ConverterShort, ConverterInteger, ConverterLong, ConverterFloat, ConverterDouble, ConverterBoolean)
-	types := append(words(ConverterString, ConverterJSON, ConverterBytes, ConverterBinary), numbers...)
+	numbers := words(converter.TypeShort, converter.TypeInteger, converter.TypeLong, converter.TypeFloat, converter.TypeDouble, converter.TypeBoolean)
+	types := append(words(converter.TypeString, converter.TypeJSON, converter.TypeBytes, converter.TypeBinary), numbers...)
 	hint := "string is StringConverter, json JsonConverter, bytes ByteArrayConverter, binary Debezium's BinaryDataConverter; short, integer, long, float, double and boolean are Connect's converters of that name, which take nothing else"
 	if part == "header" {
-		types = append(types, string(ConverterSimple))
+		types = append(types, converter.TypeSimple)
 		hint += ", simple SimpleHeaderConverter"
 	}
 	return []field{
@@ -29,7 +31,7 @@ func converterFields(part, def, key, what string) []field {
 			doc: "json: DECIMAL as base64 of its unscaled value, or as a number."},
 		{path: path + ".replace_null_with_default", def: "true", key: key + ".replace.null.with.default",
 			doc: "json: write the column's default in place of null."},
-		{path: path + ".delegate", replaces: key + ".delegate.converter.type", words: append(append([]string{""}, words(ConverterString, ConverterJSON, ConverterBytes)...), numbers...),
+		{path: path + ".delegate", replaces: key + ".delegate.converter.type", words: append(append([]string{""}, words(converter.TypeString, converter.TypeJSON, converter.TypeBytes)...), numbers...),
 			doc: "binary: the converter of everything that is not bytes. Without one such values stop the connector."},
 		{path: path + ".delegate_schemas", key: key + ".delegate.converter.type.schemas.enable",
 			doc: "schemas of the delegate."},

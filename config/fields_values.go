@@ -1,22 +1,22 @@
 package config
 
+import "github.com/binlog-outbox/binlog-outbox/converter"
+
 func valueFields() []field {
 	return []field{
 		{path: "connectors[].values", doc: "What the values of columns become: Debezium's handling modes."},
-		{path: "connectors[].values.binary", def: "bytes", key: "binary.handling.mode", words: []string{"bytes", "base64", "base64-url-safe", "hex"},
+		{path: "connectors[].values.binary", key: "binary.handling.mode", words: []string{converter.BinaryBytes, converter.BinaryBase64, converter.BinaryBase64URLSafe, converter.BinaryHex},
 			doc: "BINARY, VARBINARY and BLOB: as bytes, or as a text that stands for them."},
-		{path: "connectors[].values.decimal", def: "precise", key: "decimal.handling.mode", words: []string{"precise", "double", "string"},
+		{path: "connectors[].values.decimal", key: "decimal.handling.mode", words: []string{converter.DecimalPrecise, converter.DecimalDouble, converter.DecimalString},
 			doc: "DECIMAL: as Connect's Decimal, as a double, which may round, or as text."},
-		{path: "connectors[].values.time", def: "adaptive_time_microseconds", key: "time.precision.mode",
-			words: []string{"adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring"},
+		{path: "connectors[].values.time", key: "time.precision.mode",
+			words: []string{converter.TimeAdaptiveMicroseconds, converter.TimeConnect, converter.TimeMicroseconds, converter.TimeNanoseconds, converter.TimeISOString},
 			doc:   "DATE, TIME and DATETIME: as numbers in the column's own precision, as Connect's types of milliseconds, as numbers of one unit, or as text. TIMESTAMP and YEAR are the same in all."},
-		{path: "connectors[].values.bigint_unsigned", def: "long", key: "bigint.unsigned.handling.mode", words: []string{"long", "precise"},
+		{path: "connectors[].values.bigint_unsigned", key: "bigint.unsigned.handling.mode", words: []string{converter.BigintLong, converter.BigintPrecise},
 			doc: "BIGINT UNSIGNED: as a signed number, in which values from 2^63 on are negative, or as Connect's Decimal."},
-		{path: "connectors[].values.adjust_years", def: "true", key: "enable.time.adjuster",
+		{path: "connectors[].values.adjust_years", key: "enable.time.adjuster",
 			doc: "Take the years 0 to 69 for 2000 to 2069, and 70 to 99 for 1970 to 1999."},
-		{path: "connectors[].values.invalid_text", def: string(InvalidTextStop), words: words(InvalidTextStop, InvalidTextReplace, InvalidTextQuestionMark),
-			doc: "Text whose bytes are not valid in its column's character set, or stand for no character there: stop the connector, put U+FFFD in their place, as Debezium does (but a question mark in initial rows, which the server converts for it), or a question mark, as the server shows them. What is replaced is lost; binlog_outbox_invalid_texts_total counts the texts."},
-		{path: "connectors[].values.schema_names", def: "none", key: "schema.name.adjustment.mode", words: []string{"none", "avro", "avro_unicode"},
+		{path: "connectors[].values.schema_names", key: "schema.name.adjustment.mode", words: []string{converter.NamesAsTheyAre, converter.NamesAvro, converter.NamesAvroUnicode},
 			doc: "How the names of schemas are made fit for Avro, where a converter writes schemas."},
 
 		{path: "connectors[].columns", doc: "Columns that are left out or changed before anything else looks at them. They are named by regular expressions of the whole database.table.column, without regard to case, in Java's syntax."},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/binlog-outbox/binlog-outbox/converter"
 	"github.com/binlog-outbox/binlog-outbox/javaregex"
 )
 
@@ -345,9 +346,9 @@ func (b *builder) outbox(path string, c *Connector) {
 	}
 	for _, f := range []struct {
 		key string
-		c   Converter
+		c   converter.Options
 	}{{"key", c.Format.Key}, {"value", c.Format.Value}, {"header", c.Format.Header}} {
-		b.require(f.c.Delegate == "" || f.c.Type == ConverterBinary, path+".format."+f.key+".delegate", "is for the type binary only")
+		b.require(f.c.Delegate == "" || f.c.Type == converter.TypeBinary, path+".format."+f.key+".delegate", "is for the type binary only")
 	}
 	b.columns(path+".columns", &c.Columns)
 }

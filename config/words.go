@@ -86,25 +86,6 @@ const (
 	SSLVerifyIdentity SSLMode = "verify_identity"
 )
 
-// OnUpdate says what is done with an UPDATE of an outbox row.
-type OnUpdate string
-
-// The words of OnUpdate.
-const (
-	UpdateWarn  OnUpdate = "warn"
-	UpdateError OnUpdate = "error"
-	UpdateFatal OnUpdate = "fatal"
-)
-
-// MissingAdditional says what is done when an additional column is not there.
-type MissingAdditional string
-
-// The words of MissingAdditional.
-const (
-	MissingError  MissingAdditional = "error"
-	MissingIgnore MissingAdditional = "ignore"
-)
-
 // InvalidText says what is done with text that is not valid in its character set.
 type InvalidText string
 
@@ -132,22 +113,3 @@ func HashAlgorithms() []string {
 		"MD5", "SHA-1", "SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA-512/224", "SHA-512/256", "SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512",
 	}
 }
-
-// ConverterType names one of Kafka Connect's converters.
-type ConverterType string
-
-// The words of ConverterType, and the class that each stands for.
-const (
-	ConverterString ConverterType = "string" // org.apache.kafka.connect.storage.StringConverter
-	ConverterJSON   ConverterType = "json"   // org.apache.kafka.connect.json.JsonConverter
-	ConverterBytes  ConverterType = "bytes"  // org.apache.kafka.connect.converters.ByteArrayConverter
-	ConverterBinary ConverterType = "binary" // io.debezium.converters.BinaryDataConverter
-	ConverterSimple ConverterType = "simple" // org.apache.kafka.connect.storage.SimpleHeaderConverter, headers only
-
-	ConverterShort   ConverterType = "short"   // org.apache.kafka.connect.converters.ShortConverter
-	ConverterInteger ConverterType = "integer" // org.apache.kafka.connect.converters.IntegerConverter
-	ConverterLong    ConverterType = "long"    // org.apache.kafka.connect.converters.LongConverter
-	ConverterFloat   ConverterType = "float"   // org.apache.kafka.connect.converters.FloatConverter
-	ConverterDouble  ConverterType = "double"  // org.apache.kafka.connect.converters.DoubleConverter
-	ConverterBoolean ConverterType = "boolean" // org.apache.kafka.connect.converters.BooleanConverter
-)

@@ -26,14 +26,16 @@ const (
 	BigintPrecise = "precise"
 )
 
-// Modes are the connector options that decide what a column's value becomes.
+// Modes decide what a column's value becomes. Those with a key are a section of the
+// configuration file, where a table (package config) gives their meaning and words.
 type Modes struct {
-	Binary         string // binary.handling.mode
-	Decimal        string // decimal.handling.mode
-	Time           string // time.precision.mode
-	BigintUnsigned string // bigint.unsigned.handling.mode
-	AdjustYears    bool   // enable.time.adjuster: years 0-69 are 2000-2069, 70-99 are 1970-1999
-	SchemaNames    string // schema.name.adjustment.mode
+	Binary         string `yaml:"binary"`
+	Decimal        string `yaml:"decimal"`
+	Time           string `yaml:"time"`
+	BigintUnsigned string `yaml:"bigint_unsigned"`
+	// AdjustYears takes the years 0-69 for 2000-2069 and 70-99 for 1970-1999.
+	AdjustYears bool   `yaml:"adjust_years"`
+	SchemaNames string `yaml:"schema_names"`
 	// Columns leave columns out and change their values; nil for none.
 	Columns *ColumnRules
 	// ZeroTimestampIsEpoch gives a nullable TIMESTAMP of zeros the text of the epoch

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/converter"
 )
 
 var write = flag.Bool("write", false, "write the expected results anew")
@@ -327,7 +328,7 @@ func TestOwnKeysWin(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := built.Connectors[0]
-	if k.Kafka.Compression != "zstd" || k.Kafka.Delivery != config.AtLeastOnce || k.Source.Table != "shop.events" || built.Node.DataDir != "/data" || k.Format.Value.Type != config.ConverterBytes {
+	if k.Kafka.Compression != "zstd" || k.Kafka.Delivery != config.AtLeastOnce || k.Source.Table != "shop.events" || built.Node.DataDir != "/data" || k.Format.Value.Type != converter.TypeBytes {
 		t.Errorf("got %+v in %s", k, built.Node.DataDir)
 	}
 	c, err = convertWith(map[string]string{"snapshot.mode": "no_data", "binlog.outbox.kafka.compresion": "zstd"})

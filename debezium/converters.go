@@ -3,28 +3,14 @@ package debezium
 import (
 	"strings"
 
-	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/converter"
 )
 
-// converterTypes are the converters by their class without the package; Connect
-// takes that, and the name without "Converter", for aliases.
-var converterTypes = map[string]config.ConverterType{
-	"org.apache.kafka.connect.storage.StringConverter":       config.ConverterString,
-	"org.apache.kafka.connect.json.JsonConverter":            config.ConverterJSON,
-	"org.apache.kafka.connect.converters.ByteArrayConverter": config.ConverterBytes,
-	"io.debezium.converters.BinaryDataConverter":             config.ConverterBinary,
-	"io.debezium.converters.ByteArrayConverter":              config.ConverterBinary,
-	"org.apache.kafka.connect.storage.SimpleHeaderConverter": config.ConverterSimple,
-	"org.apache.kafka.connect.converters.ShortConverter":     config.ConverterShort,
-	"org.apache.kafka.connect.converters.IntegerConverter":   config.ConverterInteger,
-	"org.apache.kafka.connect.converters.LongConverter":      config.ConverterLong,
-	"org.apache.kafka.connect.converters.FloatConverter":     config.ConverterFloat,
-	"org.apache.kafka.connect.converters.DoubleConverter":    config.ConverterDouble,
-	"org.apache.kafka.connect.converters.BooleanConverter":   config.ConverterBoolean,
-}
+// converterTypes are the converters by their class.
+var converterTypes = converter.Classes()
 
 // converterType returns the type of a class or alias.
-func converterType(class string) (config.ConverterType, bool) {
+func converterType(class string) (string, bool) {
 	class = strings.TrimSpace(class)
 	if t, ok := converterTypes[class]; ok {
 		return t, true
@@ -71,7 +57,7 @@ func (c *connector) converter(part string, class located, get func(string) (loca
 		return
 	}
 	t, ok := converterType(class.value)
-	if !ok || t == config.ConverterSimple && part != "header" {
+	if !ok || t == converter.TypeSimple && part != "header" {
 		c.refuse(class, strings.TrimSpace(class.value)+" is not possible; StringConverter, JsonConverter, ByteArrayConverter, BinaryDataConverter and Connect's converters of numbers and booleans are")
 		for _, key := range options {
 			l, _ := get(key)
@@ -79,12 +65,12 @@ func (c *connector) converter(part string, class located, get func(string) (loca
 		}
 		return
 	}
-	c.take(class, path+".type", string(t), "")
+	c.take(class, path+".type", t, "")
 	o := converterOptions{c: c, part: part, get: get}
-	if t == config.ConverterJSON {
+	if t == converter.TypeJSON {
 		o.json(class, path+".", class.key+".")
 	}
-	if t == config.ConverterBinary {
+	if t == converter.TypeBinary {
 		o.delegate(class, path)
 	}
 	for _, key := range options {
@@ -160,12 +146,12 @@ func (o *converterOptions) delegate(class located, path string) {
 		return
 	}
 	t, ok := converterType(l.value)
-	if !ok || t == config.ConverterSimple || t == config.ConverterBinary {
+	if !ok || t == converter.TypeSimple || t == converter.TypeBinary {
 		o.c.refuse(l, l.value+" is not possible; StringConverter, JsonConverter, ByteArrayConverter and Connect's converters of numbers and booleans are")
 		return
 	}
-	o.c.take(l, path+".delegate", string(t), "")
-	if t == config.ConverterJSON {
+	o.c.take(l, path+".delegate", t, "")
+	if t == converter.TypeJSON {
 		o.json(l, path+".delegate_", key+".")
 	}
 }

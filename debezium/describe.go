@@ -65,7 +65,7 @@ func Describe(settings []config.Setting) map[string]string {
 	for key, value := range map[string]string{
 		"topic.prefix":                out["name"],
 		ownPrefix + "source.start":    string(defaults.Source.Start),
-		ownPrefix + "format.key.type": string(defaults.Format.Key.Type), ownPrefix + "format.value.type": string(defaults.Format.Value.Type),
+		ownPrefix + "format.key.type": defaults.Format.Key.Type, ownPrefix + "format.value.type": defaults.Format.Value.Type,
 	} {
 		if _, given := out[key]; !given {
 			out[key] = value

@@ -65,19 +65,7 @@ func newRoute(c *config.Connector, reg prometheus.Registerer) (*route, error) {
 }
 
 func routerConfig(c *config.Connector) (router.Config, error) {
-	o := &c.Outbox
-	rc := router.DefaultConfig()
-	rc.ID, rc.Key, rc.Payload, rc.Timestamp, rc.SchemaVersion = o.ID, o.Key, o.Payload, o.Timestamp, o.SchemaVersion
-	rc.RouteBy, rc.RouteRegex, rc.RouteTopic = o.RouteBy, o.RouteRegex, o.RouteTopic
-	rc.Tombstones, rc.OnUpdate, rc.OnMissing = o.TombstoneOnEmpty, string(o.OnUpdate), string(o.MissingAdditional)
-	rc.ExpandJSON, rc.JSONNulls, rc.EmptyArrays, rc.FieldNames = o.ExpandJSON, o.JSONNull, o.JSONEmptyArray, o.FieldNames
-	rc.TopicPrefix, rc.Quirks = c.TopicPrefix, c.Debezium.Quirks
-	rc.SkipInserts, rc.SkipUpdates, rc.SkipDeletes = o.Skips("c"), o.Skips("u"), o.Skips("d")
-	rc.Modes = converter.Modes{
-		Binary: c.Values.Binary, Decimal: c.Values.Decimal, Time: c.Values.Time,
-		BigintUnsigned: c.Values.BigintUnsigned, AdjustYears: c.Values.AdjustYears,
-		SchemaNames: c.Values.SchemaNames,
-	}
+	rc := router.Config{Options: c.Outbox, Modes: c.Values, TopicPrefix: c.TopicPrefix, Quirks: c.Debezium.Quirks}
 	var err error
 	if rc.Modes.Columns, err = columnRules(&c.Columns); err != nil {
 		return rc, err
@@ -88,11 +76,6 @@ func routerConfig(c *config.Connector) (router.Config, error) {
 			return rc, fmt.Errorf("making the run id: %w", err)
 		}
 		rc.Context = router.ContextHeaders(c.TopicPrefix, id.String())
-	}
-	if len(o.Additional) > 0 {
-		if rc.Placements, err = router.ParsePlacements(strings.Join(o.Additional, ",")); err != nil {
-			return rc, err
-		}
 	}
 	rc.Follow(c.Debezium.Compat)
 	return rc, nil
@@ -156,51 +139,14 @@ func columnChange(c *config.ColumnChange) (converter.ColumnChange, error) {
 func newEncoder(f *config.Format, quirks bool) (e router.Encoder, err error) {
 	for _, part := range []struct {
 		name string
-		from config.Converter
+		from converter.Options
 		to   *converter.Converter
 	}{{"key", f.Key, &e.Key}, {"value", f.Value, &e.Value}, {"header", f.Header, &e.Header}} {
-		if *part.to, err = newConverter(part.from, quirks); err != nil {
+		if *part.to, err = converter.New(part.from, quirks); err != nil {
 			return e, fmt.Errorf("format.%s: %w", part.name, err)
 		}
 	}
 	return e, nil
-}
-
-func newConverter(c config.Converter, quirks bool) (converter.Converter, error) {
-	switch c.Type {
-	case config.ConverterString:
-		return converter.StringConverter{Quirks: quirks}, nil
-	case config.ConverterSimple:
-		return converter.SimpleHeaderConverter{}, nil
-	case config.ConverterBytes:
-		return converter.ByteArrayConverter{}, nil
-	case config.ConverterJSON:
-		return converter.NewJSONConverter(converter.JSONOptions{
-			Schemas: c.Schemas, NumericDecimals: c.Decimal == "numeric", ReplaceNullWithDefault: c.ReplaceNullWithDefault,
-		}), nil
-	case config.ConverterShort:
-		return converter.NumberConverter{Kind: converter.Int16}, nil
-	case config.ConverterInteger:
-		return converter.NumberConverter{Kind: converter.Int32}, nil
-	case config.ConverterLong:
-		return converter.NumberConverter{Kind: converter.Int64}, nil
-	case config.ConverterFloat:
-		return converter.NumberConverter{Kind: converter.Float32}, nil
-	case config.ConverterDouble:
-		return converter.NumberConverter{Kind: converter.Float64}, nil
-	case config.ConverterBoolean:
-		return converter.BooleanConverter{}, nil
-	case config.ConverterBinary:
-		if c.Delegate == "" {
-			return converter.BinaryDataConverter{}, nil
-		}
-		d, err := newConverter(config.Converter{
-			Type: c.Delegate, Schemas: c.DelegateSchemas, Decimal: c.DelegateDecimal, ReplaceNullWithDefault: c.DelegateReplaceNullWithDefault,
-		}, quirks)
-		return converter.BinaryDataConverter{Delegate: d}, err
-	default:
-		return nil, fmt.Errorf("unknown converter %q", c.Type)
-	}
 }
 
 // needed are the columns that must be in a row image; only these are decoded.
@@ -285,9 +231,9 @@ func (l *updateLog) note(table schema.Name, now time.Time) {
 }
 
 // logUpdates has passed over updates logged.
-func (r *route) logUpdates(log *slog.Logger, how config.OnUpdate) {
+func (r *route) logUpdates(log *slog.Logger, how string) {
 	r.updates = updateLog{log: log, level: slog.LevelWarn}
-	if how == config.UpdateError {
+	if how == router.UpdateError {
 		r.updates.level = slog.LevelError
 	}
 }

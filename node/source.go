@@ -20,6 +20,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/router"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
@@ -45,8 +46,8 @@ type sources struct {
 // invalidText is nil where text is taken as the server has it, and what is not valid stops
 // the connector.
 func invalidText(c *config.Connector, reg prometheus.Registerer) *schema.InvalidText {
-	p := &schema.InvalidText{AsJava: c.Values.InvalidText == config.InvalidTextReplace, Quirks: c.Debezium.Quirks}
-	if c.Values.InvalidText == config.InvalidTextStop {
+	p := &schema.InvalidText{AsJava: c.Source.InvalidText == config.InvalidTextReplace, Quirks: c.Debezium.Quirks}
+	if c.Source.InvalidText == config.InvalidTextStop {
 		if !p.Quirks {
 			return nil
 		}
@@ -77,7 +78,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 		Needed:               route.needed,
 		InvalidText:          invalidText(c, reg),
 		Updates:              !c.Outbox.Skips("u"),
-		RefusePartialUpdates: !c.Outbox.Skips("u") && c.Outbox.OnUpdate == config.UpdateFatal,
+		RefusePartialUpdates: !c.Outbox.Skips("u") && c.Outbox.OnUpdate == router.UpdateFatal,
 		InitialOnly:          c.Source.Start == config.StartSnapshotOnly,
 		Heartbeat:            c.Source.Heartbeat, ConnectTimeout: c.Source.ConnectTimeout,
 		QueueBytes:     int(c.Limits.QueueBytes),

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/router"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
 // on_update: warn and error log what is passed over, in their own level, with the table
 // and not with what is in the row, and not once for each of many.
 func TestUpdatesAreLogged(t *testing.T) {
-	for how, level := range map[config.OnUpdate]string{config.UpdateWarn: "WARN", config.UpdateError: "ERROR"} {
+	for how, level := range map[string]string{router.UpdateWarn: "WARN", router.UpdateError: "ERROR"} {
 		node, err := config.Build(config.YAML("good.yaml", []byte(exampleYAML())))
 		if err != nil {
 			t.Fatal(err)

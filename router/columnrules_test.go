@@ -19,7 +19,7 @@ func TestColumnRulesComeFirst(t *testing.T) {
 	row := &schema.Row{Table: table, Op: schema.Insert, After: []any{"1", "User", "k", "p", schema.Missing}}
 	cfg := DefaultConfig()
 	cfg.Placements = []Placement{{Column: "more", Where: PlaceHeader}}
-	cfg.OnMissing = MissingIgnore
+	cfg.MissingAdditional = MissingIgnore
 	build := func(rules converter.ColumnRules) *Router {
 		t.Helper()
 		cfg.Modes.Columns = &rules

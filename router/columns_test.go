@@ -11,7 +11,7 @@ import (
 func TestColumnsAreThoseThatRouteLooksAt(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Placements = []Placement{{Column: "type", Where: PlaceHeader}, {Column: "gone", Where: PlaceHeader}, {Column: "id", Where: PlaceHeader}}
-	cfg.OnMissing = MissingIgnore
+	cfg.MissingAdditional = MissingIgnore
 	cfg.Timestamp = "created_at"
 	r, err := New(cfg)
 	if err != nil {

@@ -53,33 +53,41 @@ func (p Placement) name() string {
 	return p.Column
 }
 
-// Config is the EventRouter's configuration and what it needs of the connector's.
-// The names in the comments are Debezium's.
+// Options are the EventRouter's: which column plays which part, and how a row becomes a
+// record. They are a section of the configuration file, where a table (package config)
+// gives their meaning, words and Debezium's keys.
+type Options struct {
+	ID                string   `yaml:"id"`
+	Key               string   `yaml:"key"`
+	Payload           string   `yaml:"payload"`
+	Timestamp         string   `yaml:"timestamp"`      // empty: the time of reading
+	SchemaVersion     string   `yaml:"schema_version"` // empty: none
+	RouteBy           string   `yaml:"route_by"`
+	RouteRegex        string   `yaml:"route_regex"` // a Java regular expression
+	RouteTopic        string   `yaml:"route_topic"` // a Java replacement string
+	Additional        []string `yaml:"additional"`  // see ParsePlacements
+	MissingAdditional string   `yaml:"missing_additional"`
+	ExpandJSON        bool     `yaml:"expand_json"`
+	JSONNull          string   `yaml:"json_null"`
+	JSONEmptyArray    string   `yaml:"json_empty_array"`
+	FieldNames        string   `yaml:"field_names"`
+	TombstoneOnEmpty  bool     `yaml:"tombstone_on_empty"`
+	OnUpdate          string   `yaml:"on_update"`
+	SkipOperations    []string `yaml:"skip_operations"` // Debezium's letters; see Skips
+}
+
+// Skips reports whether row changes of this letter (c, u, d or t) are passed over.
+// Skipping updates also skips those that change the key, which are otherwise routed as
+// an insert of the new row.
+func (o *Options) Skips(operation string) bool { return slices.Contains(o.SkipOperations, operation) }
+
+// Config is what a Router is made of.
 type Config struct {
-	ID            string // table.field.event.id
-	Key           string // table.field.event.key
-	Payload       string // table.field.event.payload
-	Timestamp     string // table.field.event.timestamp; empty: the time of reading
-	SchemaVersion string // table.field.event.schema.version; empty: none
-
-	RouteBy     string // route.by.field
-	RouteRegex  string // route.topic.regex, a Java regular expression
-	RouteTopic  string // route.topic.replacement, a Java replacement string
-	Tombstones  bool   // route.tombstone.on.empty.payload
-	OnUpdate    string // table.op.invalid.behavior
-	Placements  []Placement
-	OnMissing   string // table.field.additional.missing
-	ExpandJSON  bool   // table.expand.json.payload
-	JSONNulls   string // table.json.payload.null.behavior
-	EmptyArrays string // table.json.payload.empty.array.behavior
-	FieldNames  string // field.name.adjustment.mode
-
+	Options
+	// Placements are added to those of Options.Additional.
+	Placements []Placement
 	// TopicPrefix is topic.prefix, the connector's logical name.
 	TopicPrefix string
-	// SkipInserts, SkipUpdates and SkipDeletes are c, u and d of
-	// skipped.operations. Skipping updates also skips those that change the key,
-	// which are otherwise routed as an insert of the new row.
-	SkipInserts, SkipUpdates, SkipDeletes bool
 	// Context are the headers that Debezium's connector adds to every record
 	// before the router's own (extended.headers.enabled); see ContextHeaders.
 	Context []ContextHeader
@@ -107,16 +115,20 @@ func ContextHeaders(topicPrefix, runID string) []ContextHeader {
 	}
 }
 
+// DefaultOptions are Debezium 3.6's.
+func DefaultOptions() Options {
+	return Options{
+		ID: "id", Key: "aggregateid", Payload: "payload",
+		RouteBy: "aggregatetype", RouteRegex: "(?<routedByValue>.*)", RouteTopic: "outbox.event.${routedByValue}",
+		OnUpdate: UpdateWarn, MissingAdditional: MissingError,
+		JSONNull: ExpandIgnore, JSONEmptyArray: ExpandIgnore, FieldNames: NamesAsTheyAre,
+	}
+}
+
 // DefaultConfig has Debezium 3.6's defaults. TopicPrefix and Context are the
 // connector's to fill in.
 func DefaultConfig() Config {
-	return Config{
-		ID: "id", Key: "aggregateid", Payload: "payload",
-		RouteBy: "aggregatetype", RouteRegex: "(?<routedByValue>.*)", RouteTopic: "outbox.event.${routedByValue}",
-		OnUpdate: UpdateWarn, OnMissing: MissingError,
-		JSONNulls: ExpandIgnore, EmptyArrays: ExpandIgnore, FieldNames: NamesAsTheyAre,
-		Modes: converter.DefaultModes(),
-	}
+	return Config{Options: DefaultOptions(), Modes: converter.DefaultModes()}
 }
 
 // ParsePlacements reads the text of table.fields.additional.placement, a comma
@@ -162,9 +174,9 @@ func (c *Config) validate() []error {
 		required("table.field.event.payload", c.Payload),
 		required("route.by.field", c.RouteBy),
 		oneOf("table.op.invalid.behavior", c.OnUpdate, UpdateWarn, UpdateError, UpdateFatal),
-		oneOf("table.field.additional.missing", c.OnMissing, MissingError, MissingIgnore),
-		oneOf("table.json.payload.null.behavior", c.JSONNulls, ExpandIgnore, ExpandOptionalBytes),
-		oneOf("table.json.payload.empty.array.behavior", c.EmptyArrays, ExpandIgnore, ExpandOptionalString),
+		oneOf("table.field.additional.missing", c.MissingAdditional, MissingError, MissingIgnore),
+		oneOf("table.json.payload.null.behavior", c.JSONNull, ExpandIgnore, ExpandOptionalBytes),
+		oneOf("table.json.payload.empty.array.behavior", c.JSONEmptyArray, ExpandIgnore, ExpandOptionalString),
 		oneOf("field.name.adjustment.mode", c.FieldNames, NamesAsTheyAre, NamesAvro, NamesAvroUnicode),
 		c.Modes.Validate(),
 	}

@@ -63,7 +63,7 @@ func (r *Router) newEnvelope(payload *converter.Schema, row *schema.Row, p *plan
 			continue
 		}
 		if pl.index < 0 {
-			if r.cfg.OnMissing == MissingIgnore && !r.cfg.missingEnvelopeFails {
+			if r.cfg.MissingAdditional == MissingIgnore && !r.cfg.missingEnvelopeFails {
 				continue
 			}
 			return nil, p.lacking(pl.Column)

@@ -37,8 +37,8 @@ func (r *Router) expand(ev *Event, p *plan) (string, error) {
 		return p.payloadPrint, nil //nolint:nilerr // then it stays text, as with Debezium
 	}
 	inf := &inference{
-		nulls:  r.cfg.JSONNulls == ExpandOptionalBytes,
-		arrays: r.cfg.EmptyArrays == ExpandOptionalString,
+		nulls:  r.cfg.JSONNull == ExpandOptionalBytes,
+		arrays: r.cfg.JSONEmptyArray == ExpandOptionalString,
 		names:  r.cfg.FieldNames, nullPaths: r.cfg.nullPaths,
 	}
 	s, err := inf.schema(r.cfg.Payload, &doc)

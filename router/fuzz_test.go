@@ -80,7 +80,7 @@ func (s *source) column(name string) schema.Column {
 func (s *source) config() Config {
 	cfg := DefaultConfig()
 	flags := s.byte()
-	cfg.Tombstones, cfg.ExpandJSON, cfg.Quirks = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	cfg.TombstoneOnEmpty, cfg.ExpandJSON, cfg.Quirks = flags&1 != 0, flags&2 != 0, flags&4 != 0
 	if flags&8 != 0 {
 		cfg.Timestamp = "at"
 	}
@@ -88,14 +88,14 @@ func (s *source) config() Config {
 		cfg.SchemaVersion = "extra"
 	}
 	if flags&32 != 0 {
-		cfg.OnMissing = MissingIgnore
+		cfg.MissingAdditional = MissingIgnore
 	}
 	if flags&64 != 0 {
 		cfg.RouteTopic = "${routedByValue}"
 	}
 	cfg.OnUpdate = s.pick(UpdateWarn, UpdateError, UpdateFatal)
-	cfg.JSONNulls = s.pick(ExpandIgnore, ExpandOptionalBytes)
-	cfg.EmptyArrays = s.pick(ExpandIgnore, ExpandOptionalString)
+	cfg.JSONNull = s.pick(ExpandIgnore, ExpandOptionalBytes)
+	cfg.JSONEmptyArray = s.pick(ExpandIgnore, ExpandOptionalString)
 	cfg.FieldNames = s.pick(NamesAsTheyAre, NamesAvro, NamesAvroUnicode)
 	cfg.Modes.Time = s.pick(converter.TimeAdaptiveMicroseconds, converter.TimeConnect, converter.TimeMicroseconds, converter.TimeNanoseconds, converter.TimeISOString)
 	cfg.Modes.Binary = s.pick(converter.BinaryBytes, converter.BinaryBase64, converter.BinaryHex, converter.BinaryBase64URLSafe)
@@ -216,10 +216,10 @@ func FuzzParseJSON(f *testing.F) {
 		if (err == nil) != (want == nil) && len(s) < maxJSONNumber {
 			t.Fatalf("%q: %v, encoding/json: %v", s, err, want)
 		}
-		r, err := New(Config{
-			ID: "id", Key: "id", Payload: "payload", RouteBy: "id", RouteRegex: "(.*)", RouteTopic: "t", OnUpdate: UpdateWarn, OnMissing: MissingError,
-			JSONNulls: ExpandIgnore, EmptyArrays: ExpandOptionalString, FieldNames: NamesAvro, ExpandJSON: true, Modes: converter.DefaultModes(),
-		})
+		cfg := DefaultConfig()
+		cfg.Key, cfg.RouteBy, cfg.RouteRegex, cfg.RouteTopic = "id", "id", "(.*)", "t"
+		cfg.JSONEmptyArray, cfg.FieldNames, cfg.ExpandJSON = ExpandOptionalString, NamesAvro, true
+		r, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

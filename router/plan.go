@@ -49,7 +49,7 @@ func (r *Router) newPlan(t *schema.Table) *plan {
 	}
 	for _, pl := range r.cfg.Placements {
 		i := p.column(pl.Column)
-		if i < 0 && (r.cfg.OnMissing == MissingError || pl.Where == PlaceEnvelope && r.cfg.missingEnvelopeFails) {
+		if i < 0 && (r.cfg.MissingAdditional == MissingError || pl.Where == PlaceEnvelope && r.cfg.missingEnvelopeFails) {
 			p.lacks(pl.Column)
 		}
 		p.placements = append(p.placements, placed{pl, i})

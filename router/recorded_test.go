@@ -404,15 +404,15 @@ func (c *recordedCase) config() (Config, error) {
 		case "route.topic.replacement":
 			cfg.RouteTopic = v
 		case "route.tombstone.on.empty.payload":
-			cfg.Tombstones = v == "true"
+			cfg.TombstoneOnEmpty = v == "true"
 		case "table.op.invalid.behavior":
 			cfg.OnUpdate = word(v)
 		case "table.field.additional.missing":
-			cfg.OnMissing = word(v)
+			cfg.MissingAdditional = word(v)
 		case "table.expand.json.payload":
 			cfg.ExpandJSON = v == "true"
 		case "table.json.payload.null.behavior":
-			cfg.JSONNulls = word(v)
+			cfg.JSONNull = word(v)
 		case "field.name.adjustment.mode":
 			cfg.FieldNames = v
 		case "table.fields.additional.placement":

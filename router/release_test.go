@@ -32,7 +32,7 @@ func TestFollowARelease(t *testing.T) {
 		t.Run(test.release, func(t *testing.T) {
 			follow := func(placements ...Placement) (*Event, error) {
 				r := newRouter(t, func(c *Config) {
-					c.Placements, c.OnMissing, c.ExpandJSON = placements, MissingIgnore, true
+					c.Placements, c.MissingAdditional, c.ExpandJSON = placements, MissingIgnore, true
 					c.Context = ContextHeaders("shop", "run")
 					c.Follow(test.release)
 				})

@@ -3,6 +3,8 @@ package router
 import (
 	"errors"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -15,11 +17,12 @@ import (
 // the work done once for each table shape, the topics of route values, and, as
 // Debezium does, the envelope schemas it has made.
 type Router struct {
-	cfg         Config
-	hasEnvelope bool
-	topics      *topics
-	context     []Header
-	textSchema  *converter.Schema
+	cfg                                   Config
+	hasEnvelope                           bool
+	skipInserts, skipUpdates, skipDeletes bool
+	topics                                *topics
+	context                               []Header
+	textSchema                            *converter.Schema
 
 	last  atomic.Pointer[plan]
 	mu    sync.Mutex
@@ -45,7 +48,13 @@ func New(cfg Config) (*Router, error) {
 	if cfg.Quirks {
 		cfg.Modes.Quirks = true
 	}
-	errs := cfg.validate()
+	var errs []error
+	if len(cfg.Additional) > 0 {
+		more, err := ParsePlacements(strings.Join(cfg.Additional, ","))
+		cfg.Placements = append(slices.Clip(cfg.Placements), more...)
+		errs = append(errs, err)
+	}
+	errs = append(errs, cfg.validate()...)
 	t, err := newTopics(cfg.RouteRegex, cfg.RouteTopic)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
@@ -54,6 +63,7 @@ func New(cfg Config) (*Router, error) {
 		cfg: cfg, topics: t, plans: make(map[*schema.Table]*plan),
 		textSchema: &converter.Schema{Kind: converter.String},
 		envelopes:  newSchemaCache(maxSchemas), inferred: newSchemaCache(maxSchemas),
+		skipInserts: cfg.Skips("c"), skipUpdates: cfg.Skips("u"), skipDeletes: cfg.Skips("d"),
 	}
 	for _, p := range cfg.Placements {
 		r.hasEnvelope = r.hasEnvelope || p.Where == PlaceEnvelope
@@ -83,12 +93,12 @@ func (r *Router) Route(ev *Event, row *schema.Row, info Info) (Outcome, error) {
 	ev.Table = row.Table.Name
 	switch row.Op {
 	case schema.Insert:
-		if r.cfg.SkipInserts {
+		if r.skipInserts {
 			return DroppedSkipped, nil
 		}
 	case schema.Read:
 	case schema.Delete:
-		if r.cfg.SkipDeletes {
+		if r.skipDeletes {
 			return DroppedSkipped, nil
 		}
 		return DroppedDelete, nil
@@ -101,7 +111,7 @@ func (r *Router) Route(ev *Event, row *schema.Row, info Info) (Outcome, error) {
 }
 
 func (r *Router) routeUpdate(ev *Event, row *schema.Row, info Info) (Outcome, error) {
-	if r.cfg.SkipUpdates {
+	if r.skipUpdates {
 		return DroppedSkipped, nil
 	}
 	p := r.planFor(row.Table)
@@ -257,7 +267,7 @@ func (r *Router) route(ev *Event, row *schema.Row, p *plan, oldKey *converter.St
 	if err := r.place(ev, row, p, envelope); err != nil {
 		return Failed, err
 	}
-	if empty && r.cfg.Tombstones {
+	if empty && r.cfg.TombstoneOnEmpty {
 		ev.Value = Datum{}
 	} else if envelope != nil {
 		ev.Value = Datum{envelope.Schema, envelope}
@@ -369,7 +379,7 @@ func (r *Router) place(ev *Event, row *schema.Row, p *plan, envelope *converter.
 	for i := range p.placements {
 		pl := &p.placements[i]
 		if pl.index < 0 {
-			if r.cfg.OnMissing == MissingIgnore {
+			if r.cfg.MissingAdditional == MissingIgnore {
 				continue
 			}
 			return p.lacking(pl.Column)

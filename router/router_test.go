@@ -61,7 +61,7 @@ func TestB070Operations(t *testing.T) {
 		row.Before = row.After
 		return row
 	}
-	skip := func(c *Config) { c.SkipInserts, c.SkipUpdates, c.SkipDeletes = true, true, true }
+	skip := func(c *Config) { c.SkipOperations = []string{"c", "u", "d"} }
 	cases := []struct {
 		name   string
 		change func(*Config)
@@ -336,13 +336,13 @@ func TestB059NeverATombstoneByAccident(t *testing.T) {
 		if _, err := newRouter(t, nil).Route(&ev, with(table, "payload", v), Info{}); err != nil || ev.Value.Schema == nil || ev.Value.Value != v {
 			t.Errorf("%q without the option: %v, %v", v, ev.Value, err)
 		}
-		if _, err := newRouter(t, func(c *Config) { c.Tombstones = true }).Route(&ev, with(table, "payload", v), Info{}); err != nil || ev.Value != (Datum{}) {
+		if _, err := newRouter(t, func(c *Config) { c.TombstoneOnEmpty = true }).Route(&ev, with(table, "payload", v), Info{}); err != nil || ev.Value != (Datum{}) {
 			t.Errorf("%q with the option: %v, %v", v, ev.Value, err)
 		}
 	}
 	for _, v := range []string{"\u00a0", "null", `""`, "{}"} {
 		var ev Event
-		if _, err := newRouter(t, func(c *Config) { c.Tombstones = true }).Route(&ev, with(table, "payload", v), Info{}); err != nil || ev.Value.Value != v {
+		if _, err := newRouter(t, func(c *Config) { c.TombstoneOnEmpty = true }).Route(&ev, with(table, "payload", v), Info{}); err != nil || ev.Value.Value != v {
 			t.Errorf("%q with the option: %v, %v", v, ev.Value, err)
 		}
 	}
@@ -376,8 +376,8 @@ func TestConvertErrorNamesTablePartAndConverter(t *testing.T) {
 
 func TestNewNamesEveryProblem(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.ID, cfg.OnUpdate, cfg.OnMissing, cfg.RouteRegex = "", "never", "x", " [[a-z]"
-	cfg.JSONNulls, cfg.EmptyArrays, cfg.FieldNames, cfg.Modes.Binary = "x", "x", "x", "x"
+	cfg.ID, cfg.OnUpdate, cfg.MissingAdditional, cfg.RouteRegex = "", "never", "x", " [[a-z]"
+	cfg.JSONNull, cfg.JSONEmptyArray, cfg.FieldNames, cfg.Modes.Binary = "x", "x", "x", "x"
 	cfg.Placements = []Placement{{"a", "foo", ""}, {"a", PlaceEnvelope, "payload"}, {"", PlaceHeader, "x"}}
 	_, err := New(cfg)
 	if err == nil {

@@ -157,7 +157,7 @@ func charsetsCase(d draw, c *Case) {
 		columns = append(columns, col)
 	}
 	c.table(d, columns, 4)
-	c.Config = merge(placing("h:header"), conf("binlog.outbox.values.invalid_text", "replace"))
+	c.Config = merge(placing("h:header"), conf("binlog.outbox.source.invalid_text", "replace"))
 	if d.chance(50) {
 		c.Config = merge(c.Config, plainForm().config)
 	}
