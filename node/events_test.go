@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -193,7 +194,10 @@ func TestFollowersAskTheLeader(t *testing.T) {
 func TestPacedReads(t *testing.T) {
 	here, there := net.Pipe()
 	const rate = 10_000
-	c := &pacedConn{Conn: here, rate: rate, closed: make(chan struct{})}
+	c, err := paced(rate, func(context.Context, string, string) (net.Conn, error) { return here, nil })(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	go func() { _, _ = there.Write(bytes.Repeat([]byte("x"), 1<<20)) }()
 	began := time.Now()
 	if _, err := io.ReadFull(c, make([]byte, 3000)); err != nil {
@@ -202,7 +206,9 @@ func TestPacedReads(t *testing.T) {
 	if took := time.Since(began); took < 150*time.Millisecond {
 		t.Errorf("3,000 bytes at 10,000 a second took %v", took)
 	}
-	c.free = time.Now().Add(time.Hour)
+	for range 3600 {
+		c.(*pacedConn).limit.ReserveN(time.Now(), rate/10) // the next ones are free in some minutes
+	}
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = c.Read(make([]byte, 1)) }()
 	if err := c.Close(); err != nil {

@@ -30,6 +30,7 @@ type fleet struct {
 	reg      prometheus.Registerer
 	log      *slog.Logger
 	compiler *Compiler
+	dial     dialer
 	// remembered is what the trails of all connectors hold together.
 	remembered *trail.Budget
 
@@ -98,12 +99,13 @@ func (f *fleet) newRunner(c *config.Connector) (_ *runner, err error) {
 		return nil, err
 	}
 	route.logUpdates(log, c.Outbox.OnUpdate)
-	src, err := newSources(f.cfg, c, route, metrics, log)
+	in := surroundings{metrics: metrics, log: log, dial: f.dial}
+	src, err := newSources(f.cfg, c, route, in)
 	if err != nil {
 		return nil, err
 	}
 	src.decisions = &decisions{node: f.node, name: c.Name}
-	snk, err := newSinks(f.cfg, c, f.node.VerifyLeader, metrics, log)
+	snk, err := newSinks(f.cfg, c, f.node.VerifyLeader, in)
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,11 @@ package node
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -78,17 +78,18 @@ func (c *control) resolve(ctx context.Context, r *runner, choice admin.OffsetCho
 	if ways != 1 {
 		return position.Position{}, badOffset("give one of gtid_set, file with pos, and at")
 	}
-	look, err := c.lookout(r)
+	look, err := c.observe(r, "offset")
 	if err != nil {
 		return position.Position{}, unveiled(r.config, err)
 	}
+	by := offsetChooser{look}
 	switch {
 	case choice.GTIDSet != "":
-		return look.bySet(ctx, choice.GTIDSet, before, change)
+		return by.set(ctx, choice.GTIDSet, before, change)
 	case choice.At != "":
-		return look.byTime(ctx, choice.At)
+		return by.time(ctx, choice.At)
 	default:
-		return look.byFile(ctx, choice.File, choice.Pos, before)
+		return by.file(ctx, choice.File, choice.Pos, before)
 	}
 }
 
@@ -96,33 +97,20 @@ func badOffset(format string, args ...any) error {
 	return &admin.Problem{Status: http.StatusBadRequest, Code: admin.CodeInvalid, Detail: fmt.Sprintf(format, args...)}
 }
 
-// lookout looks at a connector's source beside the connector.
-type lookout struct {
-	*sources
+// observe makes an observer of a connector's source.
+func (c *control) observe(r *runner, purpose string) (*observer, error) {
+	return observe(c.d.cfg, r.config, purpose, c.d.fleet.dial)
 }
 
-func (c *control) lookout(r *runner) (*lookout, error) {
-	probe := *r.config
-	// A number of its own: a connector that still drains must keep its stream.
-	probe.Source.ServerID = config.DerivedServerID(c.d.cfg.Node.ID, probe.Name+"\x00offset")
-	route, err := newRoute(&probe, nil)
-	if err != nil {
-		return nil, err
-	}
-	src, err := newSources(c.d.cfg, &probe, route, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	src.canal.SpoolDir += ".offset"
-	return &lookout{src}, nil
+// offsetChooser finds positions at a connector's source.
+type offsetChooser struct {
+	look *observer
 }
 
-// place is where the source's binlog begins or ends, as the connector goes by it.
-func (l *lookout) place(ctx context.Context, start config.Start) (position.Position, error) {
-	l.cfg.Source.Start = start // a copy of its own
-	at, err := l.Start(ctx)
+func (o offsetChooser) place(ctx context.Context, start config.Start) (position.Position, error) {
+	at, err := o.look.place(ctx, start)
 	if err != nil {
-		return at, unavailable(l.cfg, err)
+		return at, unavailable(o.look.cfg, err)
 	}
 	return at, nil
 }
@@ -131,15 +119,15 @@ func unavailable(c *config.Connector, err error) error {
 	return &admin.Problem{Status: http.StatusBadGateway, Code: admin.CodeSourceUnavailable, Detail: "asking the source: " + c.Veil(err.Error())}
 }
 
-// bySet takes a GTID set. The server is asked for its identity and what it has, but
+// set takes a GTID set. The server is asked for its identity and what it has, but
 // need not answer: a position may be set while it is away.
-func (l *lookout) bySet(ctx context.Context, text string, before position.Position, change *admin.OffsetChange) (position.Position, error) {
-	now, err := l.place(ctx, config.StartCurrent)
+func (o offsetChooser) set(ctx context.Context, text string, before position.Position, change *admin.OffsetChange) (position.Position, error) {
+	now, err := o.place(ctx, config.StartCurrent)
 	if err != nil {
 		change.Notes = append(change.Notes, fmt.Sprintf("the source did not answer, so whether it has these transactions is not known (%v)", err))
 		now = before
 	}
-	to := position.Position{Flavor: flavorOf(now, l.cfg)}
+	to := position.Position{Flavor: flavorOf(now, o.look.cfg)}
 	if to.Set, err = position.ParseSet(to.Flavor, text); err != nil {
 		return to, badOffset("gtid_set: %v", err)
 	}
@@ -165,15 +153,15 @@ func flavorOf(p position.Position, c *config.Connector) position.Flavor {
 	}
 }
 
-// byFile takes a file and an offset, which mean something on one server only.
-func (l *lookout) byFile(ctx context.Context, file string, pos uint64, before position.Position) (position.Position, error) {
+// file takes a file and an offset, which mean something on one server only.
+func (o offsetChooser) file(ctx context.Context, file string, pos uint64, before position.Position) (position.Position, error) {
 	if file == "" || pos < 4 {
 		return position.Position{}, badOffset("file and pos go together, and pos is at least 4")
 	}
 	if _, err := position.CompareFiles(file, file); err != nil {
 		return position.Position{}, badOffset("file: %v", err)
 	}
-	now, err := l.place(ctx, config.StartCurrent)
+	now, err := o.place(ctx, config.StartCurrent)
 	switch {
 	case err != nil && (before.IsZero() || before.Set != nil):
 		return position.Position{}, err // whose file it is can't be known
@@ -186,63 +174,39 @@ func (l *lookout) byFile(ctx context.Context, file string, pos uint64, before po
 	return position.Position{Flavor: now.Flavor, Server: now.Server, File: file, Pos: pos}, nil
 }
 
-// byTime takes now, earliest, or a time: the last place before which everything was
+// time takes now, earliest, or a time: the last place before which everything was
 // committed earlier.
-func (l *lookout) byTime(ctx context.Context, text string) (position.Position, error) {
+func (o offsetChooser) time(ctx context.Context, text string) (position.Position, error) {
 	switch text {
 	case "now":
-		return l.place(ctx, config.StartCurrent)
+		return o.place(ctx, config.StartCurrent)
 	case "earliest":
-		return l.place(ctx, config.StartEarliest)
+		return o.place(ctx, config.StartEarliest)
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return position.Position{}, badOffset("at: %q is not now, earliest or a time like 2026-01-02T15:04:05Z", text)
 	}
-	to, err := l.place(ctx, config.StartEarliest)
+	to, err := o.place(ctx, config.StartEarliest)
 	if err != nil {
 		return to, err
 	}
-	end, err := l.place(ctx, config.StartCurrent)
+	end, err := o.place(ctx, config.StartCurrent)
 	if err != nil {
 		return to, err
 	}
-	if to, err = l.walk(ctx, to, end, at); err != nil {
-		return to, unavailable(l.cfg, err)
+	if !to.Covers(end) {
+		// Runs of transactions without outbox rows are one mark: the place before one
+		// loses nothing.
+		to, err = o.look.scan(ctx, to, end, func(tx *canal.Transaction, _ canal.Status) (more bool, _ error) {
+			return tx.Mark.Committed.Before(at), nil
+		})
+		if err != nil {
+			return to, unavailable(o.look.cfg, err)
+		}
 	}
 	to.Last, to.Committed = position.GTID{}, time.Time{}
 	return to, nil
-}
-
-// walk reads the binlog from a position until the first transaction that was
-// committed at or after a time, or until end. Runs of transactions without outbox
-// rows are one mark: the place before one loses nothing.
-func (l *lookout) walk(ctx context.Context, from, end position.Position, at time.Time) (position.Position, error) {
-	if from.Covers(end) {
-		return from, nil
-	}
-	stream, err := l.Open(ctx, from)
-	if err != nil {
-		return from, err
-	}
-	defer stream.Close() //nolint:errcheck // nothing was written
-	for {
-		txs, err := stream.Next(ctx)
-		if err != nil {
-			return from, err
-		}
-		for i := range txs {
-			if !txs[i].Mark.Committed.Before(at) {
-				return from, nil
-			}
-			if txs[i].Final {
-				from.Advance(txs[i].Mark)
-			}
-		}
-		if from.Covers(end) {
-			return from, nil
-		}
-	}
 }
 
 // compare says what lies between two positions.

@@ -3,8 +3,8 @@ package node
 import (
 	"context"
 	"errors"
-	"log/slog"
 
+	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
@@ -20,20 +20,11 @@ func Preview(ctx context.Context, cfg *config.Config, c *config.Connector, from 
 }
 
 func preview(ctx context.Context, node *config.Config, c *config.Connector, from config.Start, gtids string, f func(*kafka.Record, *position.Mark) (bool, error)) error {
-	route, err := newRoute(c, nil)
+	look, err := observe(node, c, "preview", nil)
 	if err != nil {
 		return err
 	}
-	probe := *c
-	probe.Source.Start = from
-	// A number of its own: the connector that runs must keep its stream.
-	probe.Source.ServerID = config.DerivedServerID(node.Node.ID, c.Name+"\x00preview")
-	src, err := newSources(node, &probe, route, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	src.canal.SpoolDir += ".preview"
-	at, err := src.Start(ctx)
+	at, err := look.place(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -45,35 +36,29 @@ func preview(ctx context.Context, node *config.Config, c *config.Connector, from
 			return err
 		}
 	}
-	stream, err := src.Open(ctx, at)
+	cc, err := look.connect()
+	if err == nil {
+		err = look.checkTables(ctx, cc) // or nobody would see why nothing comes
+	}
 	if err != nil {
 		return err
 	}
-	defer stream.Close() //nolint:errcheck // nothing was written
-	return eachRecord(ctx, stream, route, f)
-}
-
-func eachRecord(ctx context.Context, stream connector.Source, route *route, f func(*kafka.Record, *position.Mark) (bool, error)) error {
-	mem := route.NewMemory()
-	for {
-		txs, err := stream.Next(ctx)
-		if err != nil {
-			return err
-		}
-		for i := range txs {
-			for j := range txs[i].Rows {
-				rec, ok, err := route.Encode(mem, &txs[i].Rows[j])
-				if err != nil {
-					return &connector.RowError{Mark: txs[i].Mark, Row: txs[i].FirstRow + uint64(j), Err: err}
-				}
-				if !ok {
-					continue
-				}
-				if more, err := f(&rec, &txs[i].Mark); err != nil || !more {
-					return err
-				}
+	mem := look.route.NewMemory()
+	_, err = look.scan(ctx, at, position.Position{}, func(tx *canal.Transaction, _ canal.Status) (more bool, err error) {
+		defer mem.Reset()
+		for i := range tx.Rows {
+			rec, ok, err := look.route.Encode(mem, &tx.Rows[i])
+			if err != nil {
+				return false, &connector.RowError{Mark: tx.Mark, Row: tx.FirstRow + uint64(i), Err: err}
 			}
-			mem.Reset()
+			if !ok {
+				continue
+			}
+			if more, err := f(&rec, &tx.Mark); err != nil || !more {
+				return false, err
+			}
 		}
-	}
+		return true, nil
+	})
+	return err
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -75,34 +74,24 @@ func probeSource(ctx context.Context, node *config.Config, c *config.Connector) 
 	failed := func(name string, err error) Check {
 		return Check{Name: "source: " + name, Status: CheckFailed, Detail: err.Error()}
 	}
-	route, err := newRoute(c, nil)
+	look, err := observe(node, c, "probe", nil)
 	if err != nil {
 		return []Check{failed("configuration", err)}
 	}
-	src, err := newSources(node, c, route, nil, slog.New(slog.DiscardHandler))
+	cc, err := look.connect()
 	if err != nil {
 		return []Check{failed("configuration", err)}
 	}
-	cc, err := src.connect()
-	if err != nil {
-		return []Check{failed("configuration", err)}
-	}
-	// A number of its own: the node that runs this connector must keep its stream.
-	cc.ServerID = config.DerivedServerID(node.Node.ID, c.Name+"\x00probe")
 	server, err := canal.Inspect(ctx, cc)
 	if err != nil {
 		return []Check{failed("connection", err)}
 	}
-	cc.SpoolDir += ".probe" // what lies in the connector's own must stay
 	out := []Check{{Name: "source: connection", Status: CheckOK, Detail: fmt.Sprintf("%s %s at %s:%d", server.Flavor, server.Version, cc.Host, cc.Port)}}
 	out = append(out, tlsCheck(c.Source.TLS.Mode, cc.Host))
 	out = append(out, serverChecks(server, c.Source.Positions)...)
 	at, err := canal.CurrentPosition(ctx, cc)
 	if err == nil {
-		var stream *canal.Stream
-		if stream, err = canal.Open(ctx, cc, at); err == nil {
-			err = stream.Close()
-		}
+		_, err = look.scan(ctx, at, at, nil)
 	}
 	if err != nil {
 		out = append(out, failed("right to read the binlog", err))
@@ -110,9 +99,9 @@ func probeSource(ctx context.Context, node *config.Config, c *config.Connector) 
 		out = append(out, Check{Name: "source: right to read the binlog", Status: CheckOK, Detail: "now at " + at.String()})
 	}
 	for _, name := range cc.Tables.List {
-		out = append(out, tableCheck(ctx, cc, route, name))
+		out = append(out, tableCheck(ctx, cc, look.route, name))
 	}
-	if src.patterns {
+	if look.patterns {
 		out = append(out, patternCheck(ctx, cc))
 	}
 	if c.Source.Start.WithRows() {

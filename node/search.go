@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -85,7 +84,7 @@ func (s *searches) end(id string) (string, error) {
 // end when it begins, beside the connector, until the event comes.
 type search struct {
 	name, id string
-	look     *lookout
+	look     *observer
 	spelled  [][]byte
 	counts   connector.Counter
 	ended    chan struct{}
@@ -107,19 +106,11 @@ type hit struct {
 func (c *control) newSearch(r *runner, id string) *search {
 	s := &search{name: r.name, id: id, spelled: connector.Spellings(id), ended: make(chan struct{})}
 	s.state = admin.Search{State: admin.SearchRunning, Begun: time.Now().UTC()}
-	probe := *r.config
-	// A number of its own: the connector must keep its stream.
-	probe.Source.ServerID = config.DerivedServerID(c.d.cfg.Node.ID, probe.Name+"\x00search")
-	route, err := newRoute(&probe, nil)
+	look, err := c.observe(r, "search")
 	if err == nil {
-		var src *sources
-		if src, err = newSources(c.d.cfg, &probe, route, nil, slog.New(slog.DiscardHandler)); err == nil {
-			src.canal.SpoolDir += ".search"
-			src.canal.Needed, src.canal.Updates, src.canal.RefusePartialUpdates = route.router.IDColumns, false, false
-			src.checked = true // the tables may be others today
-			src.canal.Dialer = paced(int64(r.config.Trace.ScanRate))
-			s.look = &lookout{src}
-		}
+		look.canal.Needed, look.canal.Updates, look.canal.RefusePartialUpdates = look.route.router.IDColumns, false, false
+		look.canal.Dialer = paced(int64(r.config.Trace.ScanRate), look.canal.Dialer)
+		s.look = look
 	}
 	if err != nil {
 		s.finish(nil, err)
@@ -188,40 +179,26 @@ func (s *search) result() *hit {
 func (s *search) walk(ctx context.Context) (*hit, error) {
 	end, err := s.look.place(ctx, config.StartCurrent)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("asking the source: %w", err)
 	}
 	from, err := s.look.place(ctx, config.StartEarliest)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("asking the source: %w", err)
 	}
 	s.measure(ctx)
 	if from.Covers(end) {
 		return nil, nil
 	}
-	stream, err := s.look.Open(ctx, from)
-	if err != nil {
-		return nil, err
+	var found *hit
+	before, err := s.look.scan(ctx, from, end, func(tx *canal.Transaction, read canal.Status) (more bool, _ error) {
+		found = s.among(tx)
+		s.progress(read, tx.Mark)
+		return found == nil, nil
+	})
+	if found != nil {
+		found.before = before
 	}
-	defer stream.Close() //nolint:errcheck // nothing was written
-	for {
-		txs, err := stream.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for i := range txs {
-			if hit := s.among(&txs[i]); hit != nil {
-				hit.before = from
-				return hit, nil
-			}
-			if txs[i].Final {
-				from.Advance(txs[i].Mark)
-			}
-		}
-		s.progress(stream.Status(), txs[len(txs)-1].Mark)
-		if from.Covers(end) {
-			return nil, nil
-		}
-	}
+	return found, err
 }
 
 // among returns where the event's row is in a transaction, or nil.

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
@@ -20,13 +18,13 @@ type sinks struct {
 	delivery  config.Delivery
 }
 
-func newSinks(node *config.Config, c *config.Connector, verifyLeader func(context.Context) error, reg prometheus.Registerer, log *slog.Logger) (*sinks, error) {
+func newSinks(node *config.Config, c *config.Connector, verifyLeader func(context.Context) error, in surroundings) (*sinks, error) {
 	kc, err := kafkaConfig(node, c)
 	if err != nil {
 		return nil, err
 	}
-	kc.VerifyLeader = verifyLeader
-	p, err := kafka.NewPublisher(kc, log.With("component", "kafka"), kafka.NewMetrics(reg))
+	kc.VerifyLeader, kc.Dialer = verifyLeader, in.dial
+	p, err := kafka.NewPublisher(kc, in.log.With("component", "kafka"), kafka.NewMetrics(in.metrics))
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,14 @@ func invalidText(c *config.Connector, reg prometheus.Registerer) *schema.Invalid
 	return p
 }
 
-func newSources(node *config.Config, c *config.Connector, route *route, reg prometheus.Registerer, log *slog.Logger) (*sources, error) {
+// surroundings are what a connector's sources and sinks work in.
+type surroundings struct {
+	metrics prometheus.Registerer // nil for none
+	log     *slog.Logger
+	dial    dialer // nil for the machine's network
+}
+
+func newSources(node *config.Config, c *config.Connector, route *route, in surroundings) (*sources, error) {
 	tables, err := c.Source.Tables()
 	if err != nil {
 		return nil, err
@@ -76,7 +83,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 		User: c.Source.User, ServerID: id,
 		Tables:               canal.Tables{Match: tables.Match, List: tableNames(tables)},
 		Needed:               route.needed,
-		InvalidText:          invalidText(c, reg),
+		InvalidText:          invalidText(c, in.metrics),
 		Updates:              !c.Outbox.Skips("u"),
 		RefusePartialUpdates: !c.Outbox.Skips("u") && c.Outbox.OnUpdate == router.UpdateFatal,
 		InitialOnly:          c.Source.Start == config.StartSnapshotOnly,
@@ -85,8 +92,9 @@ func newSources(node *config.Config, c *config.Connector, route *route, reg prom
 		SpoolThreshold: int64(c.Limits.TransactionBytes),
 		SpoolDir:       filepath.Join(node.Node.DataDir, "spool", c.Name),
 		PartRows:       c.Limits.TransactionRows,
-		Logger:         log.With("component", "canal"),
-		Metrics:        canal.NewMetrics(reg),
+		Logger:         in.log.With("component", "canal"),
+		Metrics:        canal.NewMetrics(in.metrics),
+		Dialer:         in.dial,
 	}
 	if c.Source.Flavor != config.FlavorAuto {
 		base.Flavor = position.Flavor(c.Source.Flavor)

@@ -27,7 +27,7 @@ func sourceOf(t *testing.T, change func(*config.Source)) *sources {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSources(node, c, route, nil, slog.New(slog.DiscardHandler))
+	s, err := newSources(node, c, route, surroundings{log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestFatalUpdatesAreFatalInPart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := newSources(node, c, route, nil, slog.New(slog.DiscardHandler))
+		s, err := newSources(node, c, route, surroundings{log: slog.New(slog.DiscardHandler)})
 		if err != nil || s.canal.RefusePartialUpdates != want {
 			t.Errorf("%q: %t, %v", text, s.canal.RefusePartialUpdates, err)
 		}
