@@ -60,7 +60,6 @@ var arrows = map[string]map[string]string{
 		"node":     "run, and what commands ask the servers themselves",
 		"position": "the marks that preview prints",
 	},
-
 }
 
 // libraries lists the packages at which the types of a library stop.
