@@ -23,19 +23,23 @@ var arrows = map[string]map[string]string{
 	"javaregex": {},
 	"schema":    {},
 	"converter": {"schema": "column types decide Connect types"},
-	"router":    {"javaregex": "route.topic.regex is Java's", "schema": "rows and tables", "converter": "the record that a route makes is Connect data"},
-	"canal":     {"schema": "rows and tables", "position": "marks and where to resume"},
-	"kafka":     {"position": "a batch is durable together with its position"},
-	"ha":        {"position": "positions are replicated and may not go back"},
-	"config":    {"converter": "its modes and converters' options are sections", "javaregex": "patterns of tables, topics and servers are Java's", "router": "its options are a section"},
-	"debezium":  {"config": "connector JSON becomes our configuration", "converter": "Java's classes are converters here", "javaregex": "its lists hold Java's patterns"},
-	"trail":     {"position": "the transactions that events are of"},
-	"docs":      {},
-	"admin":     {"docs": "the page shows the runbooks"},
+	"txn":       {},
+	"router": {
+		"javaregex": "route.topic.regex is Java's", "schema": "rows and tables", "converter": "the record that a route makes is Connect data",
+		"txn": "records",
+	},
+	"canal":    {"schema": "rows and tables", "position": "marks and where to resume"},
+	"kafka":    {"position": "a batch is durable together with its position", "txn": "records"},
+	"ha":       {"position": "positions are replicated and may not go back"},
+	"config":   {"converter": "its modes and converters' options are sections", "javaregex": "patterns of tables, topics and servers are Java's", "router": "its options are a section"},
+	"debezium": {"config": "connector JSON becomes our configuration", "converter": "Java's classes are converters here", "javaregex": "its lists hold Java's patterns"},
+	"trail":    {"position": "the transactions that events are of"},
+	"docs":     {},
+	"admin":    {"docs": "the page shows the runbooks"},
 	"connector": {
 		"canal": "transactions and the stream's status", "kafka": "batches and records",
 		"position": "where a term begins and what it made durable", "schema": "rows go to the encoder",
-		"trail": "where published events went",
+		"trail": "where published events went", "txn": "records",
 	},
 	"node": {
 		"admin":     "it answers what the admin server is asked",
@@ -50,15 +54,16 @@ var arrows = map[string]map[string]string{
 		"router":    "a connector's route",
 		"schema":    "outbox tables are checked before the first row",
 		"trail":     "where events went, for the question after one",
+		"txn":       "records, as preview makes them and heartbeats are tried",
 	},
 	"cmd/binlog-outbox": {
 		"admin":    "the types of the answers of a node that runs",
 		"config":   "what the command line adds to the configuration",
 		"debezium": "connector files on the command line, and their conversion",
 		"ha":       "a cluster is recovered and restored without a node that runs",
-		"kafka":    "the records that preview prints",
 		"node":     "run, and what commands ask the servers themselves",
 		"position": "the marks that preview prints",
+		"txn":      "the records that preview prints",
 	},
 }
 
@@ -72,7 +77,7 @@ var libraries = map[string][]string{
 }
 
 // pure packages know no I/O and no clocks of the machine's network.
-var pure = []string{"position", "schema", "router", "converter", "javaregex"}
+var pure = []string{"position", "txn", "schema", "router", "converter", "javaregex"}
 
 type pkg struct {
 	ImportPath string

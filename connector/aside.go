@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 	"github.com/binlog-outbox/binlog-outbox/trail"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Action is what is done about a row that can't be published.
@@ -74,7 +74,7 @@ type aside struct {
 	action         Action
 	cause, message string
 	table          string
-	mark           int // as kafka.Record.Mark
+	mark           int // as txn.Record.Mark
 	record         int // index of the dead letter in Records; -1 when it is skipped
 	size           int // of the dead letter in bytes
 	bare           bool
@@ -88,7 +88,7 @@ type setter struct {
 	policy  Errors
 	decided map[position.Row]SetAside
 	// check returns why a record can never be published.
-	check func(*kafka.Record) error
+	check func(*txn.Record) error
 	enc   Encoder
 	// refused is the size of the smallest dead letter that its topic has refused, in
 	// bytes; 0 when it has taken all.
@@ -99,7 +99,7 @@ type setter struct {
 // look returns what is to be done about a row that was encoded to rec, or could not
 // be for the reason err; a is nil when the record is to be published. An error is
 // returned when nothing may be done but to stop.
-func (s *setter) look(row position.Row, rec *kafka.Record, err error) (a *aside, _ error) {
+func (s *setter) look(row position.Row, rec *txn.Record, err error) (a *aside, _ error) {
 	if s == nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ func (a Action) sets() bool { return a == DeadLetter || a == Skip }
 
 // letter makes the dead letter of a row. rec is its record if it was routed, and has
 // no topic otherwise.
-func (s *setter) letter(a *aside, tx *canal.Transaction, row *schema.Row, rec kafka.Record) (kafka.Record, error) {
-	out := kafka.Record{Topic: s.policy.DeadLetterTopic, Partition: -1, Timestamp: -1, Key: rec.Key, Value: rec.Value, Headers: slices.Clip(rec.Headers)}
+func (s *setter) letter(a *aside, tx *canal.Transaction, row *schema.Row, rec txn.Record) (txn.Record, error) {
+	out := txn.Record{Topic: s.policy.DeadLetterTopic, Partition: -1, Timestamp: -1, Key: rec.Key, Value: rec.Value, Headers: slices.Clip(rec.Headers)}
 	if rec.Topic == "" {
 		out.Key, out.Value = s.enc.Salvage(row)
 	}
@@ -144,7 +144,7 @@ func (s *setter) letter(a *aside, tx *canal.Transaction, row *schema.Row, rec ka
 	if err != nil || s.refused > 0 && a.size >= s.refused {
 		a.bare = true
 		out.Value = nil
-		out.Headers = append(headers, kafka.Header{Key: HeaderErrorOmitted, Value: []byte("value,headers")})
+		out.Headers = append(headers, txn.Header{Key: HeaderErrorOmitted, Value: []byte("value,headers")})
 		if len(out.Key) > maxBareKey {
 			out.Key = nil
 		}
@@ -157,13 +157,13 @@ func (s *setter) letter(a *aside, tx *canal.Transaction, row *schema.Row, rec ka
 	return out, nil
 }
 
-func (s *setter) headers(a *aside, tx *canal.Transaction, topic string) []kafka.Header {
-	text := func(key, value string) kafka.Header { return kafka.Header{Key: key, Value: []byte(value)} }
+func (s *setter) headers(a *aside, tx *canal.Transaction, topic string) []txn.Header {
+	text := func(key, value string) txn.Header { return txn.Header{Key: key, Value: []byte(value)} }
 	file, pos := tx.Mark.File, tx.Mark.Pos
 	if a.row.IsInitial() {
 		file, pos = a.row.File, a.row.Pos
 	}
-	out := []kafka.Header{
+	out := []txn.Header{
 		text(HeaderErrorCause, a.cause), text(HeaderErrorMessage, a.message),
 		text(HeaderErrorGTID, tx.Mark.GTID.String()), text(HeaderErrorFile, file), text(HeaderErrorPos, strconv.FormatUint(pos, 10)),
 		text(HeaderErrorRow, strconv.FormatUint(a.row.N+1, 10)), text(HeaderErrorTable, a.table),
@@ -176,7 +176,7 @@ func (s *setter) headers(a *aside, tx *canal.Transaction, topic string) []kafka.
 }
 
 // letterSize is what dead letters are compared by; it leaves the overhead out.
-func letterSize(r *kafka.Record) int {
+func letterSize(r *txn.Record) int {
 	n := len(r.Key) + len(r.Value)
 	for i := range r.Headers {
 		n += len(r.Headers[i].Key) + len(r.Headers[i].Value)
@@ -186,7 +186,7 @@ func letterSize(r *kafka.Record) int {
 
 // setAside puts a row into the batch as what a says. rec is its record if it was
 // routed.
-func (b *batch) setAside(p *pipe, a *aside, tx *canal.Transaction, i int, rec kafka.Record) error {
+func (b *batch) setAside(p *pipe, a *aside, tx *canal.Transaction, i int, rec txn.Record) error {
 	if t := tx.Rows[i].Table; t != nil {
 		a.table = t.Name.String()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // badRows are the rows of a world that can't be published, by id, and what is done
@@ -37,7 +38,7 @@ type badRows struct {
 const deadTopic = "dead"
 
 // refuses reports whether the sink refuses a record for good.
-func (w *world) refuses(r kafka.Record) bool {
+func (w *world) refuses(r txn.Record) bool {
 	id := binary.BigEndian.Uint64(r.Key)
 	if r.Topic == deadTopic {
 		return w.bad.bare[id] || w.bad.letter[id] && r.Value != nil
@@ -45,7 +46,7 @@ func (w *world) refuses(r kafka.Record) bool {
 	return id == w.large || w.bad.record[id] || w.bad.known[id]
 }
 
-func (w *world) Check(r *kafka.Record) error {
+func (w *world) Check(r *txn.Record) error {
 	if r.Topic != deadTopic && w.bad.known[binary.BigEndian.Uint64(r.Key)] {
 		return &kafka.Error{Code: kafka.TopicInvalid, Mark: -1, Record: -1, Poison: true}
 	}
@@ -79,7 +80,7 @@ func (w *world) SetAside(_ context.Context, d SetAside) error {
 func (b *badRows) refused(id uint64) bool { return b.row[id] || b.known[id] || b.record[id] }
 
 // noted takes note of a record and reports whether it is a dead letter.
-func (b *badRows) noted(id uint64, r kafka.Record) bool {
+func (b *badRows) noted(id uint64, r txn.Record) bool {
 	if r.Topic != deadTopic {
 		if b.refused(id) {
 			b.wrong = append(b.wrong, fmt.Sprintf("row %d was published", id))

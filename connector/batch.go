@@ -9,6 +9,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/trail"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Limits bound one batch; a batch is closed at the end of the transaction (or
@@ -26,7 +27,7 @@ const maxMarks = 10_000
 // the pipe are reused for the whole term.
 type batch struct {
 	kafka.Batch
-	memory Memory
+	memory txn.Arena
 	// oldest is when the first transaction with records was committed.
 	oldest time.Time
 	// partial is set when the batch ends inside a transaction that comes in parts;
@@ -87,7 +88,7 @@ type pipe struct {
 
 func newPipe(l Limits, enc Encoder) *pipe {
 	return &pipe{
-		limits: l, enc: enc, filling: &batch{memory: enc.NewMemory()}, spare: &batch{memory: enc.NewMemory()},
+		limits: l, enc: enc, filling: &batch{}, spare: &batch{},
 		ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
@@ -158,14 +159,14 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, done published) e
 
 func (b *batch) encode(p *pipe, tx *canal.Transaction, i int) error {
 	n := tx.FirstRow + uint64(i)
-	rec, ok, err := p.enc.Encode(b.memory, &tx.Rows[i])
+	rec, ok, err := p.enc.Encode(&b.memory, &tx.Rows[i])
 	switch {
 	case err != nil:
 		refused := &RowError{Mark: tx.Mark, Row: n, Err: err}
 		if refused.Retryable() {
 			return refused // nothing is wrong with the row, so that it is not set aside
 		}
-		rec, err = kafka.Record{}, refused
+		rec, err = txn.Record{}, refused
 	case !ok:
 		return nil
 	}
@@ -180,7 +181,7 @@ func (b *batch) encode(p *pipe, tx *canal.Transaction, i int) error {
 	return nil
 }
 
-func (b *batch) append(p *pipe, tx *canal.Transaction, i int, rec kafka.Record) {
+func (b *batch) append(p *pipe, tx *canal.Transaction, i int, rec txn.Record) {
 	n := tx.FirstRow + uint64(i)
 	rec.Mark = len(b.Marks)
 	p.sequence.add(&rec, tx.Mark.GTID, n)
@@ -261,7 +262,7 @@ const smallBatch = 256
 func (p *pipe) shrink() {
 	for _, b := range []**batch{&p.filling, &p.spare} {
 		if (*b).empty() && cap((*b).Records) > smallBatch {
-			*b = &batch{memory: p.enc.NewMemory()}
+			*b = &batch{}
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -501,8 +501,8 @@ func TestMarksAreBounded(t *testing.T) {
 // refuser can't encode any row.
 type refuser struct{ *world }
 
-func (refuser) Encode(Memory, *schema.Row) (kafka.Record, bool, error) {
-	return kafka.Record{}, false, errors.New("no such topic")
+func (refuser) Encode(*txn.Arena, *schema.Row) (txn.Record, bool, error) {
+	return txn.Record{}, false, errors.New("no such topic")
 }
 
 // A batch that is full of rows that are skipped does not wait for the idle commit.

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Heart is what an Encoder may implement to have heartbeat records sent. It may be
 // called while Encode is at work.
 type Heart interface {
-	Heartbeat(mem Memory, at time.Time) (kafka.Record, error)
+	Heartbeat(mem *txn.Arena, at time.Time) (txn.Record, error)
 }
 
 // beats sends the heartbeat records of one term. Each has a batch of its own, which
@@ -32,7 +32,6 @@ func (t *term) newBeats() *beats {
 	}
 	return &beats{
 		heart: heart, every: t.cfg.HeartbeatEvery, due: time.Now().Add(t.cfg.HeartbeatEvery),
-		batch: batch{memory: t.encoder.NewMemory()},
 	}
 }
 
@@ -52,7 +51,7 @@ func (b *beats) send(ctx context.Context, t *term, sink Sink) error {
 	}
 	b.due = now.Add(b.every)
 	b.batch.reset()
-	rec, err := b.heart.Heartbeat(b.batch.memory, now)
+	rec, err := b.heart.Heartbeat(&b.batch.memory, now)
 	if err != nil {
 		return fmt.Errorf("making a heartbeat record: %w", err)
 	}

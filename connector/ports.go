@@ -9,6 +9,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Source is one open stream of committed transactions. One goroutine calls Next;
@@ -60,7 +61,7 @@ type Sinks interface {
 	KeepsPosition() bool
 	// Check returns why rec can never be published, whatever its topic is like; nil
 	// when only the sink can tell. It asks nobody.
-	Check(rec *kafka.Record) error
+	Check(rec *txn.Record) error
 	// IdleCommit is how long marks without records may wait until they are
 	// committed by themselves.
 	IdleCommit() time.Duration
@@ -68,12 +69,10 @@ type Sinks interface {
 
 // Encoder routes and serialises rows. It is used by one goroutine at a time.
 type Encoder interface {
-	// NewMemory returns memory for the records of one batch.
-	NewMemory() Memory
 	// Encode returns the record of row, which lives in mem until its Reset; ok is
 	// false when the row is dropped by a rule that the encoder counts. An error whose
 	// Retryable() is true says nothing about the row: it is tried again.
-	Encode(mem Memory, row *schema.Row) (rec kafka.Record, ok bool, err error)
+	Encode(mem *txn.Arena, row *schema.Row) (rec txn.Record, ok bool, err error)
 	// Salvage returns what can be read of a row that Encode refuses: its key and its
 	// payload as they stand in the row, nil where they can't be read. They are valid
 	// as long as the row is.
@@ -86,14 +85,6 @@ type Identifier interface {
 	// AppendID appends the event id of the row that Encode was given last, whatever
 	// became of it, as consumers see it: nothing when it has none.
 	AppendID(dst []byte, row *schema.Row) []byte
-}
-
-// Memory holds the bytes of many records, for one goroutine at a time.
-type Memory interface {
-	// Size is the number of bytes held.
-	Size() int
-	// Reset gives up all records made in it and keeps the memory for the next.
-	Reset()
 }
 
 // Positions is the replicated store of this connector's state.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // The headers by which a consumer can drop a repetition. A record that comes again
@@ -41,7 +41,7 @@ func (s *sequence) skip() {
 }
 
 // add appends the headers to rec, whose own stay as they are.
-func (s *sequence) add(rec *kafka.Record, gtid position.GTID, row uint64) {
+func (s *sequence) add(rec *txn.Record, gtid position.GTID, row uint64) {
 	if s == nil {
 		return
 	}
@@ -50,9 +50,9 @@ func (s *sequence) add(rec *kafka.Record, gtid position.GTID, row uint64) {
 		s.gtid, s.text = gtid, []byte(gtid.String())
 	}
 	rec.Headers = append(slices.Clip(rec.Headers),
-		kafka.Header{Key: HeaderGTID, Value: s.text},
-		kafka.Header{Key: HeaderOrdinal, Value: strconv.AppendUint(nil, row+1, 10)},
-		kafka.Header{Key: HeaderSeq, Value: strconv.AppendUint(nil, s.seq, 10)},
-		kafka.Header{Key: HeaderTerm, Value: s.term},
+		txn.Header{Key: HeaderGTID, Value: s.text},
+		txn.Header{Key: HeaderOrdinal, Value: strconv.AppendUint(nil, row+1, 10)},
+		txn.Header{Key: HeaderSeq, Value: strconv.AppendUint(nil, s.seq, 10)},
+		txn.Header{Key: HeaderTerm, Value: s.term},
 	)
 }

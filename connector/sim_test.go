@@ -21,6 +21,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 	"github.com/binlog-outbox/binlog-outbox/trail"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // world is a whole connector with everything around it scripted from one seed: a
@@ -341,7 +342,7 @@ func (w *world) place(b *kafka.Batch, i int) {
 
 // note takes a record into the log. Ids are counted from 1 as the rows were
 // inserted, so a record's seq header must be its id, also when it comes again.
-func (w *world) note(r kafka.Record) {
+func (w *world) note(r txn.Record) {
 	if r.Topic == "heartbeats" {
 		w.beats = append(w.beats, time.Now())
 		return
@@ -360,7 +361,7 @@ func (w *world) note(r kafka.Record) {
 }
 
 // seqOf is the number that a record's header gives its row; 0 without one.
-func seqOf(r kafka.Record) (seq uint64) {
+func seqOf(r txn.Record) (seq uint64) {
 	for _, h := range r.Headers {
 		if h.Key == HeaderSeq {
 			seq, _ = strconv.ParseUint(string(h.Value), 10, 64)
@@ -371,46 +372,28 @@ func seqOf(r kafka.Record) (seq uint64) {
 
 // --- encoder and store
 
-// simMemory is fresh for every record, so that reuse before its time shows.
-type simMemory struct{ held [][]byte }
-
-func (m *simMemory) Size() int { return 8 * len(m.held) }
-
-func (m *simMemory) Reset() {
-	for _, b := range m.held {
-		clear(b)
-	}
-	m.held = nil
-}
-
 // registryAwayError is an encoder's error that passes.
 type registryAwayError struct{}
 
 func (registryAwayError) Error() string   { return "the registry is away" }
 func (registryAwayError) Retryable() bool { return true }
 
-func (w *world) NewMemory() Memory { return &simMemory{} }
-
-func (w *world) Encode(mem Memory, row *schema.Row) (kafka.Record, bool, error) {
+func (w *world) Encode(mem *txn.Arena, row *schema.Row) (txn.Record, bool, error) {
 	w.mu.Lock()
 	refuse, away := w.refuse, w.encoderAway
 	w.mu.Unlock()
 	if away {
-		return kafka.Record{}, false, registryAwayError{}
+		return txn.Record{}, false, registryAwayError{}
 	}
 	if row.After[0] == refuse || w.bad.row[row.After[0].(uint64)] {
-		return kafka.Record{}, false, errors.New("no such topic")
+		return txn.Record{}, false, errors.New("no such topic")
 	}
-	key := binary.BigEndian.AppendUint64(nil, row.After[0].(uint64))
-	m := mem.(*simMemory)
-	m.held = append(m.held, key)
-	return kafka.Record{Topic: "t", Partition: -1, Key: key, Value: key}, true, nil
+	key := mem.Keep(binary.BigEndian.AppendUint64(mem.Room(), row.After[0].(uint64)))
+	return txn.Record{Topic: "t", Partition: -1, Key: key, Value: key}, true, nil
 }
 
-func (w *world) Heartbeat(mem Memory, _ time.Time) (kafka.Record, error) {
-	m := mem.(*simMemory)
-	m.held = append(m.held, []byte("no row's")) // as long as an id
-	return kafka.Record{Topic: "heartbeats", Key: m.held[0]}, nil
+func (w *world) Heartbeat(*txn.Arena, time.Time) (txn.Record, error) {
+	return txn.Record{Topic: "heartbeats", Key: []byte("no row's")}, nil
 }
 
 func (w *world) Begin(uint64) (position.Position, bool) { return w.Position() }

@@ -1,10 +1,14 @@
 package kafka
 
-import "github.com/IBM/sarama"
+import (
+	"github.com/IBM/sarama"
+
+	"github.com/binlog-outbox/binlog-outbox/txn"
+)
 
 // aim decides for each record which partition it goes to, as the partitioner does when
 // the record is sent: whoever sends into a partition has to look at it before.
-func (s *ExactlyOnce) aim(recs []Record) (targets, error) {
+func (s *ExactlyOnce) aim(recs []txn.Record) (targets, error) {
 	to := targets{slots: make([]int32, len(recs))}
 	slot := map[topicPartition]int32{}
 	var by sarama.Partitioner
@@ -33,7 +37,7 @@ func (s *ExactlyOnce) aim(recs []Record) (targets, error) {
 	return to, nil
 }
 
-func (s *ExactlyOnce) choose(by sarama.Partitioner, r *Record, all []int32) (topicPartition, error) {
+func (s *ExactlyOnce) choose(by sarama.Partitioner, r *txn.Record, all []int32) (topicPartition, error) {
 	if r.Partition >= 0 {
 		return topicPartition{r.Topic, r.Partition}, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // AtLeastOnce publishes with an idempotent producer: retries inside it neither
@@ -105,7 +106,7 @@ func (s *AtLeastOnce) Close(ctx context.Context) error {
 }
 
 // before returns the leading records whose mark is below limit.
-func before(recs []Record, limit int) []Record {
+func before(recs []txn.Record, limit int) []txn.Record {
 	for i := range recs {
 		if recs[i].Mark >= limit {
 			return recs[:i]

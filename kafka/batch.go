@@ -1,6 +1,9 @@
 package kafka
 
-import "github.com/binlog-outbox/binlog-outbox/position"
+import (
+	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
+)
 
 // Header is one record header. A nil Value is a null header value, which differs
 // from an empty one.
@@ -33,7 +36,7 @@ type Record struct {
 // commit order, and the marks of all transactions that it covers, including those
 // without records.
 type Batch struct {
-	Records []Record
+	Records []txn.Record
 	Marks   []position.Mark
 	// Position is where the connector is after the batch. It is read only.
 	Position position.Position

@@ -15,6 +15,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // delivery is one of the sinks under the shared tests.
@@ -46,7 +47,7 @@ func TestRecordsArriveInOrderWithAllTheirParts(t *testing.T) {
 		s := open(t, d.make(publisher(t, config(c.Brokers()))))
 		b := newBatcher(topic)
 		first, second := b.next(3, 4), b.next(2, 1)
-		second.Records[0].Headers = []kafka.Header{{Key: "id", Value: []byte("1")}, {Key: "null"}, {Key: "empty", Value: []byte{}}, {Key: "id", Value: []byte("again")}}
+		second.Records[0].Headers = []txn.Header{{Key: "id", Value: []byte("1")}, {Key: "null"}, {Key: "empty", Value: []byte{}}, {Key: "id", Value: []byte("again")}}
 		second.Records[1].Key, second.Records[1].Value = nil, nil
 		commit(t, s, first)
 		commit(t, s, second)
@@ -245,7 +246,7 @@ func TestB063HeadersCount(t *testing.T) {
 		cfg.MaxMessageBytes = 10000
 		s := open(t, d.make(publisher(t, cfg)))
 		b := newBatcher(topic).next(1, 1)
-		b.Records[0].Headers = []kafka.Header{{Key: "h", Value: make([]byte, 10000)}}
+		b.Records[0].Headers = []txn.Header{{Key: "h", Value: make([]byte, 10000)}}
 		_, err := s.Commit(t.Context(), b)
 		wantError(t, err, kafka.RecordTooLarge, false)
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 const (
@@ -240,11 +241,11 @@ func (s *ExactlyOnce) commitOpen(ctx context.Context) error {
 // sendPosition sends one record to the position topic and waits for it. When it is
 // refused, no transaction's record is to blame.
 func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error {
-	rec := Record{Topic: s.pub.cfg.PositionTopic(), Partition: 0, Key: key, Value: value, Timestamp: -1}
+	rec := txn.Record{Topic: s.pub.cfg.PositionTopic(), Partition: 0, Key: key, Value: value, Timestamp: -1}
 	if recordSize(&rec) > s.pub.cfg.MaxMessageBytes {
 		return s.positionTooLarge(len(value), nil)
 	}
-	err := s.sendAll(ctx, []Record{rec}, nil, targets{[]topicPartition{s.positionPartition()}, []int32{0}})
+	err := s.sendAll(ctx, []txn.Record{rec}, nil, targets{[]topicPartition{s.positionPartition()}, []int32{0}})
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
@@ -264,7 +265,7 @@ func (s *ExactlyOnce) positionTooLarge(size int, err error) *Error {
 
 // sendAll sends records and waits for them. After an error sarama has answered for
 // all of them or has lost its connections, so that nothing comes behind the abort.
-func (s *ExactlyOnce) sendAll(ctx context.Context, recs []Record, places []Place, to targets) error {
+func (s *ExactlyOnce) sendAll(ctx context.Context, recs []txn.Record, places []Place, to targets) error {
 	f := newFlight(0, nil)
 	f.places = places
 	f.aim(to)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // outgoing is one record on its way through sarama, which hands it back with the
@@ -78,7 +80,7 @@ func (f *flight) aim(to targets) {
 	f.targets, f.ends = to, make([]flown, len(to.parts))
 }
 
-func newFlight(marks int, recs []Record) *flight {
+func newFlight(marks int, recs []txn.Record) *flight {
 	return &flight{failed: make(chan struct{}), wake: make(chan struct{}, 1), tracker: newTracker(marks, recs), want: -1}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 func TestMain(m *testing.M) {
@@ -106,8 +107,8 @@ func (b *batcher) next(n, rows int) *kafka.Batch {
 	return batch
 }
 
-func record(topic, key, value string, mark int) kafka.Record {
-	return kafka.Record{Topic: topic, Partition: -1, Key: []byte(key), Value: []byte(value), Timestamp: 1700000000123, Mark: mark}
+func record(topic, key, value string, mark int) txn.Record {
+	return txn.Record{Topic: topic, Partition: -1, Key: []byte(key), Value: []byte(value), Timestamp: 1700000000123, Mark: mark}
 }
 
 func commit(t testing.TB, s sink, b *kafka.Batch) {

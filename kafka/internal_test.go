@@ -18,16 +18,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // The tracker against a model that looks at all records each time.
 func TestTrackerMovesOverGapFreePrefixesOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		marks := rapid.IntRange(0, 20).Draw(t, "marks")
-		var recs []Record
+		var recs []txn.Record
 		for m := range marks + 1 { // the last is a transaction without an end
 			for range rapid.IntRange(0, 3).Draw(t, "rows") {
-				recs = append(recs, Record{Mark: m})
+				recs = append(recs, txn.Record{Mark: m})
 			}
 		}
 		order := rapid.Permutation(indexes(len(recs))).Draw(t, "order")
@@ -59,7 +60,7 @@ func indexes(n int) []int {
 	return out
 }
 
-func allOf(recs []Record, acked []bool, mark int) bool {
+func allOf(recs []txn.Record, acked []bool, mark int) bool {
 	for i := range recs {
 		if recs[i].Mark == mark && !acked[i] {
 			return false
@@ -92,7 +93,7 @@ func partition(t *testing.T, key []byte, n int32) int32 {
 	t.Helper()
 	o := &outgoing{partition: -1}
 	p := &producer{keys: map[string][]byte{}}
-	got, err := newPartitioner("orders").Partition(p.message(o, 0, &Record{Topic: "orders", Partition: -1, Key: key}, newFlight(0, nil)), n)
+	got, err := newPartitioner("orders").Partition(p.message(o, 0, &txn.Record{Topic: "orders", Partition: -1, Key: key}, newFlight(0, nil)), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestFirstFailureIsTheCause(t *testing.T) {
 		{"follow-up first", []error{sarama.ErrTransactionNotReady, real, sarama.ErrNotLeaderForPartition}, real},
 		{"follow-ups only", []error{sarama.ErrShuttingDown, sarama.ErrTransactionNotReady}, sarama.ErrShuttingDown},
 	} {
-		f := newFlight(1, []Record{{}})
+		f := newFlight(1, []txn.Record{{}})
 		for _, err := range c.errs {
 			f.fail(&outgoing{}, 0, err)
 		}
@@ -218,7 +219,7 @@ func TestProduceEpochIsRead(t *testing.T) {
 func TestMetricsCapTopics(t *testing.T) {
 	m := NewMetrics(nil)
 	for i := range 3 * maxTopicLabels {
-		m.count([]Record{{Topic: fmt.Sprintf("t%d", i)}}, 1)
+		m.count([]txn.Record{{Topic: fmt.Sprintf("t%d", i)}}, 1)
 	}
 	if n := len(m.topics); n != maxTopicLabels+1 {
 		t.Errorf("%d topic labels, want %d", n, maxTopicLabels+1)
@@ -227,12 +228,12 @@ func TestMetricsCapTopics(t *testing.T) {
 
 func TestSizeIsAnUpperBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := Record{
+		r := txn.Record{
 			Key:   rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "key"),
 			Value: rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "value"),
 		}
 		for range rapid.IntRange(0, 10).Draw(t, "headers") {
-			r.Headers = append(r.Headers, Header{Key: rapid.String().Draw(t, "name"), Value: []byte(rapid.String().Draw(t, "header"))})
+			r.Headers = append(r.Headers, txn.Header{Key: rapid.String().Draw(t, "name"), Value: []byte(rapid.String().Draw(t, "header"))})
 		}
 		rec := kmsg.Record{Key: r.Key, Value: r.Value, TimestampDelta64: 1 << 40, OffsetDelta: 1 << 20}
 		for _, h := range r.Headers {
@@ -298,7 +299,7 @@ func TestPublishLetsLargePayloadsGo(t *testing.T) {
 		m := <-input
 		m.Metadata.(*outgoing).flight.acked(m.Metadata.(*outgoing))
 	}()
-	recs := []Record{{Topic: "t", Value: make([]byte, 2*heldPayload)}}
+	recs := []txn.Record{{Topic: "t", Value: make([]byte, 2*heldPayload)}}
 	if n, err := p.publish(t.Context(), recs, newFlight(1, recs)); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // maxTopicLabels bounds the values of the label topic; the rest is "other".
@@ -111,7 +113,7 @@ func (m *Metrics) topic(name string) *topicCounters {
 
 // count adds the records of the first done marks as published and, of the rest,
 // those that were handed over as failed.
-func (m *Metrics) count(recs []Record, done int) {
+func (m *Metrics) count(recs []txn.Record, done int) {
 	for i := 0; i < len(recs); {
 		topic, ok := recs[i].Topic, recs[i].Mark < done
 		n, size := 0, 0
@@ -130,7 +132,7 @@ func (m *Metrics) count(recs []Record, done int) {
 	}
 }
 
-func payloadBytes(r *Record) int {
+func payloadBytes(r *txn.Record) int {
 	n := len(r.Key) + len(r.Value)
 	for i := range r.Headers {
 		n += len(r.Headers[i].Key) + len(r.Headers[i].Value)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 const (
@@ -109,7 +111,7 @@ func (p *producer) stop() {
 
 // publish sends records and waits until all are acknowledged. On an error the
 // flight knows more, and the caller has to see that nothing more is sent.
-func (p *producer) publish(ctx context.Context, recs []Record, f *flight) (sent int, err error) {
+func (p *producer) publish(ctx context.Context, recs []txn.Record, f *flight) (sent int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.DeliveryTimeout, errDelivery)
 	defer cancel()
 	p.grow(len(recs))
@@ -157,7 +159,7 @@ func (p *producer) release(n int) {
 // limit, and sarama knows one limit only; with one wave on its way at a time, no
 // batch can be larger than the wave. A record that is too large by itself makes a
 // wave of its own, so that nobody else is blamed.
-func (p *producer) waveFull(r *Record) bool {
+func (p *producer) waveFull(r *txn.Record) bool {
 	limit, ok := p.topics.batchLimit(r.Topic)
 	if !ok {
 		return false
@@ -184,7 +186,7 @@ func (p *producer) grow(n int) {
 }
 
 // message fills o with r, which is recs[i].
-func (p *producer) message(o *outgoing, i int, r *Record, f *flight) *sarama.ProducerMessage {
+func (p *producer) message(o *outgoing, i int, r *txn.Record, f *flight) *sarama.ProducerMessage {
 	o.flight, o.index, o.mark, o.partition = f, i, r.Mark, r.Partition
 	if len(f.slots) > 0 {
 		o.slot = f.slots[i]
@@ -206,7 +208,7 @@ func (p *producer) message(o *outgoing, i int, r *Record, f *flight) *sarama.Pro
 	return &o.msg
 }
 
-func (p *producer) headers(o *outgoing, r *Record) []sarama.RecordHeader {
+func (p *producer) headers(o *outgoing, r *txn.Record) []sarama.RecordHeader {
 	o.headers = slices.Grow(o.headers[:0], len(r.Headers))
 	for i := range r.Headers {
 		h := &r.Headers[i]

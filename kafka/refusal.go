@@ -1,6 +1,10 @@
 package kafka
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/binlog-outbox/binlog-outbox/txn"
+)
 
 // singlyRecords is how many records go one by one after a topic has refused one of
 // several: more than the batches that were refused together hold.
@@ -9,7 +13,7 @@ const singlyRecords = 20_000
 // Check returns why r can never be published, whatever its topic is like, as an
 // *Error with Poison; nil when only the brokers can tell. It is what Commit finds
 // first, without asking anybody.
-func (p *Publisher) Check(r *Record) error {
+func (p *Publisher) Check(r *txn.Record) error {
 	if e := p.cfg.misrouted(r.Topic); e != nil {
 		return e
 	}
@@ -35,7 +39,7 @@ func (c *Config) misrouted(topic string) *Error {
 }
 
 // oversize refuses a record above the client's limit.
-func (c *Config) oversize(r *Record) *Error {
+func (c *Config) oversize(r *txn.Record) *Error {
 	size := recordSize(r)
 	if size <= c.MaxMessageBytes {
 		return nil
@@ -69,7 +73,7 @@ func (l *limits) isSingly(topic string) bool {
 
 // passed takes note of records that were acknowledged. A topic that has taken enough
 // of them one by one gets batches again: the refused one is gone, or is taken now.
-func (t *topics) passed(recs []Record) {
+func (t *topics) passed(recs []txn.Record) {
 	t.limits.mu.Lock()
 	defer t.limits.mu.Unlock()
 	if len(t.limits.singly) == 0 {

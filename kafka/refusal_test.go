@@ -9,22 +9,23 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // What is refused for good is blamed on one record; what may pass, or is refused of
 // several at once, on none.
 func TestPoisonNamesTheRecord(t *testing.T) {
 	for name, test := range map[string]struct {
-		spoil func(r *kafka.Record)
+		spoil func(r *txn.Record)
 		code  kafka.Code
 		known bool // by Check
 	}{
-		"topic name":       {func(r *kafka.Record) { r.Topic = "no spaces" }, kafka.TopicInvalid, true},
-		"position topic":   {func(r *kafka.Record) { r.Topic = "binlog-outbox.orders.position" }, kafka.TopicInvalid, true},
-		"client's limit":   {func(r *kafka.Record) { r.Value = make([]byte, 20_000) }, kafka.RecordTooLarge, true},
-		"topic's limit":    {func(r *kafka.Record) { r.Value = make([]byte, 6_000) }, kafka.RecordTooLarge, false},
-		"partition":        {func(r *kafka.Record) { r.Partition = 7 }, kafka.PartitionOutOfRange, false},
-		"nothing is wrong": {func(*kafka.Record) {}, "", false},
+		"topic name":       {func(r *txn.Record) { r.Topic = "no spaces" }, kafka.TopicInvalid, true},
+		"position topic":   {func(r *txn.Record) { r.Topic = "binlog-outbox.orders.position" }, kafka.TopicInvalid, true},
+		"client's limit":   {func(r *txn.Record) { r.Value = make([]byte, 20_000) }, kafka.RecordTooLarge, true},
+		"topic's limit":    {func(r *txn.Record) { r.Value = make([]byte, 6_000) }, kafka.RecordTooLarge, false},
+		"partition":        {func(r *txn.Record) { r.Partition = 7 }, kafka.PartitionOutOfRange, false},
+		"nothing is wrong": {func(*txn.Record) {}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conform(t, func(t *testing.T, c *kafkatest.Cluster, d delivery) {

@@ -3,6 +3,8 @@ package kafka
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 // bound of a batch that holds this record alone, uncompressed (KafkaProducer
 // compares the same with max.request.size), or sarama's estimate where that is
 // higher, since sarama refuses by it.
-func recordSize(r *Record) int {
+func recordSize(r *txn.Record) int {
 	java := batchOverhead + recordOverhead + nullableSize(r.Key) + nullableSize(r.Value) + varintSize(len(r.Headers))
 	for i := range r.Headers {
 		java += varintSize(len(r.Headers[i].Key)) + len(r.Headers[i].Key) + nullableSize(r.Headers[i].Value)
@@ -28,7 +30,7 @@ func recordSize(r *Record) int {
 }
 
 // saramaSize is ProducerMessage.ByteSize.
-func saramaSize(r *Record) int {
+func saramaSize(r *txn.Record) int {
 	return saramaOverhead + payloadBytes(r) + len(r.Headers)*saramaHeaderOverhead
 }
 

@@ -1,5 +1,9 @@
 package kafka
 
+import (
+	"github.com/binlog-outbox/binlog-outbox/txn"
+)
+
 // tracker knows which marks of a batch are completely acknowledged.
 // Acknowledgements come in any order; prefix moves over gap-free runs only, so
 // that it never names a transaction before one that may still be lost.
@@ -12,7 +16,7 @@ type tracker struct {
 
 // newTracker returns a tracker for the given number of marks, which wait for the
 // given records. Marks without records are passed over when they are reached.
-func newTracker(marks int, recs []Record) tracker {
+func newTracker(marks int, recs []txn.Record) tracker {
 	t := tracker{open: make([]int32, marks)}
 	for i := range recs {
 		if m := recs[i].Mark; m < marks {

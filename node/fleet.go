@@ -98,7 +98,7 @@ func (f *fleet) newRunner(c *config.Connector) (_ *runner, err error) {
 	if err != nil {
 		return nil, err
 	}
-	route.logUpdates(log, c.Outbox.OnUpdate)
+	route.PassedOver = newUpdateLog(log, c.Outbox.OnUpdate).note
 	in := surroundings{metrics: metrics, log: log, dial: f.dial}
 	src, err := newSources(f.cfg, c, route, in)
 	if err != nil {

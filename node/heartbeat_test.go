@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Heartbeat records as Debezium's HeartbeatImpl and SchemaFactory make them and
@@ -22,7 +23,7 @@ func TestHeartbeatRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec, err := r.Heartbeat(r.NewMemory(), time.UnixMilli(1767355200000))
+		rec, err := r.Heartbeat(&txn.Arena{}, time.UnixMilli(1767355200000))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,19 +7,19 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Preview reads the binlog of c, from its end, its beginning or after a GTID set, and
 // hands each record that its rows give to f until f wants no more. A record is lent: it
 // is overwritten by a later one. Nothing is published or stored, and a connector at work
 // is not disturbed. cfg names this node.
-func Preview(ctx context.Context, cfg *config.Config, c *config.Connector, from config.Start, gtids string, f func(*kafka.Record, *position.Mark) (more bool, _ error)) error {
+func Preview(ctx context.Context, cfg *config.Config, c *config.Connector, from config.Start, gtids string, f func(*txn.Record, *position.Mark) (more bool, _ error)) error {
 	return unveiled(c, preview(ctx, cfg, c, from, gtids, f))
 }
 
-func preview(ctx context.Context, node *config.Config, c *config.Connector, from config.Start, gtids string, f func(*kafka.Record, *position.Mark) (bool, error)) error {
+func preview(ctx context.Context, node *config.Config, c *config.Connector, from config.Start, gtids string, f func(*txn.Record, *position.Mark) (bool, error)) error {
 	look, err := observe(node, c, "preview", nil)
 	if err != nil {
 		return err
@@ -43,11 +43,11 @@ func preview(ctx context.Context, node *config.Config, c *config.Connector, from
 	if err != nil {
 		return err
 	}
-	mem := look.route.NewMemory()
+	var mem txn.Arena
 	_, err = look.scan(ctx, at, position.Position{}, func(tx *canal.Transaction, _ canal.Status) (more bool, err error) {
 		defer mem.Reset()
 		for i := range tx.Rows {
-			rec, ok, err := look.route.Encode(mem, &tx.Rows[i])
+			rec, ok, err := look.route.Encode(&mem, &tx.Rows[i])
 			if err != nil {
 				return false, &connector.RowError{Mark: tx.Mark, Row: tx.FirstRow + uint64(i), Err: err}
 			}

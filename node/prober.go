@@ -11,6 +11,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/router"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
@@ -215,7 +216,7 @@ func serverChecks(s *canal.Server, mode config.PositionMode) []Check {
 	return append(out, durable, keep)
 }
 
-func tableCheck(ctx context.Context, cc canal.Config, route *route, name schema.Name) Check {
+func tableCheck(ctx context.Context, cc canal.Config, route *router.Encoder, name schema.Name) Check {
 	c := Check{Name: "source: table " + name.String(), Status: CheckFailed, Fix: "create the table with the columns that the configuration names"}
 	columns, err := canal.Columns(ctx, cc, name)
 	if err == nil && len(columns) == 0 {
@@ -231,11 +232,11 @@ func tableCheck(ctx context.Context, cc canal.Config, route *route, name schema.
 	}
 	t, err := schema.FromInformationSchema(name, columns)
 	if err == nil {
-		err = route.check(t)
+		err = route.Check(t)
 	}
 	if err != nil {
 		c.Detail = err.Error()
 		return c
 	}
-	return Check{Name: c.Name, Status: CheckOK, Detail: fmt.Sprintf("%d columns, %d of them used", len(t.Columns), len(route.needed(t)))}
+	return Check{Name: c.Name, Status: CheckOK, Detail: fmt.Sprintf("%d columns, %d of them used", len(t.Columns), len(route.Columns(t)))}
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,55 +12,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
-	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/converter"
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/router"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
-// route turns rows into records: the router and the converters of one connector.
-// One goroutine uses it at a time.
-type route struct {
-	router  *router.Router
-	encoder router.Encoder
-	event   router.Event
-	dropped map[router.Outcome]prometheus.Counter
-	updates updateLog
-	// heartbeat is for another goroutine, with nothing of the above but encoder.
-	heartbeat *router.Heartbeat
-}
-
-func newRoute(c *config.Connector, reg prometheus.Registerer) (*route, error) {
+// newRoute makes what turns one connector's rows into records.
+func newRoute(c *config.Connector, reg prometheus.Registerer) (*router.Encoder, error) {
 	rc, err := routerConfig(c)
 	if err != nil {
 		return nil, err
 	}
-	r, err := router.New(rc)
+	by, err := newConverters(&c.Format, c.Debezium.Quirks)
 	if err != nil {
 		return nil, err
 	}
-	enc, err := newEncoder(&c.Format, c.Debezium.Quirks)
+	enc, err := router.NewEncoder(rc, by, c.Heartbeat.TopicPrefix, reg)
 	if err != nil {
 		return nil, err
 	}
-	filtered := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "binlog_outbox_events_filtered_total", Help: "Row changes of outbox tables that are not published by rule, by reason.",
-	}, []string{"reason"})
-	if reg != nil {
-		reg.MustRegister(filtered)
-	}
-	out := &route{router: r, encoder: enc, dropped: map[router.Outcome]prometheus.Counter{}, heartbeat: router.NewHeartbeat(c.Heartbeat.TopicPrefix, c.TopicPrefix)}
 	if c.Heartbeat.Interval > 0 {
 		// It is known now whether the converters can take them.
-		if _, err := out.Heartbeat(out.NewMemory(), time.Now()); err != nil {
+		if _, err := enc.Heartbeat(&txn.Arena{}, time.Now()); err != nil {
 			return nil, fmt.Errorf("heartbeat.interval is set and the converters can't write heartbeat records: %w", err)
 		}
 	}
-	for _, o := range []router.Outcome{router.DroppedDelete, router.DroppedUpdate, router.DroppedSkipped} {
-		out.dropped[o] = filtered.WithLabelValues(strings.TrimPrefix(o.String(), "dropped_"))
-	}
-	return out, nil
+	return enc, nil
 }
 
 func routerConfig(c *config.Connector) (router.Config, error) {
@@ -136,75 +113,17 @@ func columnChange(c *config.ColumnChange) (converter.ColumnChange, error) {
 	return change, nil
 }
 
-func newEncoder(f *config.Format, quirks bool) (e router.Encoder, err error) {
+func newConverters(f *config.Format, quirks bool) (out router.Converters, err error) {
 	for _, part := range []struct {
 		name string
 		from converter.Options
 		to   *converter.Converter
-	}{{"key", f.Key, &e.Key}, {"value", f.Value, &e.Value}, {"header", f.Header, &e.Header}} {
+	}{{"key", f.Key, &out.Key}, {"value", f.Value, &out.Value}, {"header", f.Header, &out.Header}} {
 		if *part.to, err = converter.New(part.from, quirks); err != nil {
-			return e, fmt.Errorf("format.%s: %w", part.name, err)
+			return out, fmt.Errorf("format.%s: %w", part.name, err)
 		}
 	}
-	return e, nil
-}
-
-// needed are the columns that must be in a row image; only these are decoded.
-func (r *route) needed(t *schema.Table) []int { return r.router.Columns(t) }
-
-// check returns an error that names all columns that the table lacks.
-func (r *route) check(t *schema.Table) error {
-	err := r.router.Check(t)
-	var lacks *router.Error
-	if errors.As(err, &lacks) {
-		return fmt.Errorf("outbox table %s: %s", t.Name, lacks.Reason)
-	}
-	return err
-}
-
-// memory holds the records of one batch.
-type memory struct {
-	bytes   router.Arena
-	headers []kafka.Header
-}
-
-func (m *memory) Size() int { return m.bytes.Size() }
-
-func (m *memory) Reset() {
-	m.bytes.Reset()
-	clear(m.headers)
-	m.headers = m.headers[:0]
-}
-
-// NewMemory returns memory for the records of one batch.
-func (*route) NewMemory() connector.Memory { return &memory{} }
-
-// Encode routes and serialises one row.
-func (r *route) Encode(mem connector.Memory, row *schema.Row) (kafka.Record, bool, error) {
-	m := mem.(*memory)
-	outcome, err := r.router.Route(&r.event, row, router.Info{Timestamp: time.Now().UnixMilli()})
-	if err != nil {
-		return kafka.Record{}, false, coded(err)
-	}
-	if outcome != router.Routed {
-		if c := r.dropped[outcome]; c != nil {
-			c.Inc()
-		}
-		if outcome == router.DroppedUpdate {
-			r.updates.note(row.Table.Name, time.Now())
-		}
-		return kafka.Record{}, false, nil
-	}
-	before := len(m.headers)
-	rec, headers, err := router.Encode(&r.encoder, &m.bytes, m.headers, &r.event)
-	if err != nil {
-		return kafka.Record{}, false, coded(err)
-	}
-	m.headers = headers
-	return kafka.Record{
-		Topic: rec.Topic, Partition: rec.Partition, Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp,
-		Headers: headers[before:len(headers):len(headers)],
-	}, true, nil
+	return out, nil
 }
 
 // updateLogEvery is how often updates that are passed over are logged at most.
@@ -212,78 +131,26 @@ const updateLogEvery = 10 * time.Second
 
 // updateLog logs updates of outbox rows that are passed over, as on_update says.
 type updateLog struct {
-	log   *slog.Logger // nil for none
+	log   *slog.Logger
 	level slog.Level
 	last  time.Time
 	more  uint64 // since last
 }
 
-func (l *updateLog) note(table schema.Name, now time.Time) {
-	if l.log == nil {
-		return
+// newUpdateLog logs in the level that how stands for.
+func newUpdateLog(log *slog.Logger, how string) *updateLog {
+	if how == router.UpdateError {
+		return &updateLog{log: log, level: slog.LevelError}
 	}
+	return &updateLog{log: log, level: slog.LevelWarn}
+}
+
+func (l *updateLog) note(table schema.Name) {
+	now := time.Now()
 	if l.more++; now.Sub(l.last) < updateLogEvery {
 		return
 	}
 	l.log.Log(context.Background(), l.level, "rows of an outbox table were updated; that is passed over, as updates are no events",
 		slog.String("table", table.String()), slog.Uint64("updates", l.more))
 	l.last, l.more = now, 0
-}
-
-// logUpdates has passed over updates logged.
-func (r *route) logUpdates(log *slog.Logger, how string) {
-	r.updates = updateLog{log: log, level: slog.LevelWarn}
-	if how == router.UpdateError {
-		r.updates.level = slog.LevelError
-	}
-}
-
-// Heartbeat makes a heartbeat record. It may be called while Encode is at work.
-func (r *route) Heartbeat(mem connector.Memory, at time.Time) (kafka.Record, error) {
-	rec, _, err := router.Encode[kafka.Header](&r.encoder, &mem.(*memory).bytes, nil, r.heartbeat.Event(at.UnixMilli()))
-	if err != nil {
-		return kafka.Record{}, coded(err)
-	}
-	return kafka.Record{Topic: rec.Topic, Partition: rec.Partition, Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp}, nil
-}
-
-// AppendID appends the event id of the row that was encoded last.
-func (r *route) AppendID(dst []byte, row *schema.Row) []byte {
-	id := r.event.ID.Value
-	if id == nil {
-		id = r.router.ID(row) // the row was refused before it was read
-	}
-	return appendID(dst, id)
-}
-
-// appendID appends an event's id as consumers see it.
-func appendID(dst []byte, id any) []byte {
-	switch v := id.(type) {
-	case nil:
-		return dst
-	case string:
-		return append(dst, v...)
-	case []byte:
-		return append(dst, v...)
-	default:
-		return fmt.Append(dst, v) // numbers, as people write them
-	}
-}
-
-// Salvage returns the key and the payload of a row that Encode refuses, as they are.
-func (r *route) Salvage(row *schema.Row) (key, value []byte) { return r.router.Salvage(row) }
-
-// codedError gives a router's error the code that status and metrics show.
-type codedError struct{ err *router.Error }
-
-func (e codedError) Error() string   { return e.err.Error() }
-func (e codedError) ErrCode() string { return string(e.err.Code) }
-func (e codedError) Unwrap() error   { return e.err }
-
-func coded(err error) error {
-	var e *router.Error
-	if errors.As(err, &e) {
-		return codedError{e}
-	}
-	return err
 }

@@ -108,7 +108,7 @@ func (c *control) newSearch(r *runner, id string) *search {
 	s.state = admin.Search{State: admin.SearchRunning, Begun: time.Now().UTC()}
 	look, err := c.observe(r, "search")
 	if err == nil {
-		look.canal.Needed, look.canal.Updates, look.canal.RefusePartialUpdates = look.route.router.IDColumns, false, false
+		look.canal.Needed, look.canal.Updates, look.canal.RefusePartialUpdates = look.route.IDColumns, false, false
 		look.canal.Dialer = paced(int64(r.config.Trace.ScanRate), look.canal.Dialer)
 		s.look = look
 	}
@@ -209,7 +209,7 @@ func (s *search) among(tx *canal.Transaction) *hit {
 	var text []byte
 	for i := range tx.Rows {
 		kind, n := s.counts.Next(&tx.Rows[i])
-		text = appendID(text[:0], s.look.route.router.ID(&tx.Rows[i]))
+		text = s.look.route.AppendID(text[:0], &tx.Rows[i])
 		for _, want := range s.spelled {
 			if len(text) > 0 && bytes.Equal(text, want) {
 				return &hit{mark: tx.Mark, row: tx.FirstRow + uint64(i), nth: position.KindRows{Kind: kind, N: n}}

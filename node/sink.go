@@ -10,6 +10,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // sinks makes the sink of each term of one connector.
@@ -39,7 +40,7 @@ func (s *sinks) NewSink(term uint64) (connector.Sink, error) {
 }
 
 // Check returns why a record can never be published.
-func (s *sinks) Check(rec *kafka.Record) error { return s.publisher.Check(rec) }
+func (s *sinks) Check(rec *txn.Record) error { return s.publisher.Check(rec) }
 
 // KeepsPosition reports whether Kafka holds the position with the records.
 func (s *sinks) KeepsPosition() bool { return s.delivery == config.ExactlyOnce }

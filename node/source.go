@@ -29,7 +29,7 @@ import (
 type sources struct {
 	cfg   *config.Connector
 	canal canal.Config
-	route *route
+	route *router.Encoder
 	// checked is set when the tables were found in order. DDL later is the stream's
 	// business, which knows the shape of each row.
 	checked bool
@@ -68,7 +68,7 @@ type surroundings struct {
 	dial    dialer // nil for the machine's network
 }
 
-func newSources(node *config.Config, c *config.Connector, route *route, in surroundings) (*sources, error) {
+func newSources(node *config.Config, c *config.Connector, route *router.Encoder, in surroundings) (*sources, error) {
 	tables, err := c.Source.Tables()
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func newSources(node *config.Config, c *config.Connector, route *route, in surro
 		Host: host, Port: port, Others: others, PrimaryOnly: c.Source.PrimaryOnly && len(others) > 0,
 		User: c.Source.User, ServerID: id,
 		Tables:               canal.Tables{Match: tables.Match, List: tableNames(tables)},
-		Needed:               route.needed,
+		Needed:               route.Columns,
 		InvalidText:          invalidText(c, in.metrics),
 		Updates:              !c.Outbox.Skips("u"),
 		RefusePartialUpdates: !c.Outbox.Skips("u") && c.Outbox.OnUpdate == router.UpdateFatal,
@@ -302,7 +302,7 @@ func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
 		if err != nil {
 			return err
 		}
-		if err := s.route.check(t); err != nil {
+		if err := s.route.Check(t); err != nil {
 			return &tableError{"missing_column", err}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/router"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // on_update: warn and error log what is passed over, in their own level, with the table
@@ -27,7 +28,8 @@ func TestUpdatesAreLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		r.logUpdates(slog.New(slog.NewTextHandler(&log, nil)), how)
+		updates := newUpdateLog(slog.New(slog.NewTextHandler(&log, nil)), how)
+		r.PassedOver = updates.note
 		table := &schema.Table{Name: schema.Name{Database: "shop", Table: "outbox"}, PrimaryKey: []int{0}}
 		image := []any{}
 		for _, name := range []string{"id", "aggregatetype", "aggregateid", "type", "payload"} {
@@ -35,12 +37,13 @@ func TestUpdatesAreLogged(t *testing.T) {
 			image = append(image, "secret-"+name)
 		}
 		for range 3 {
-			_, sent, err := r.Encode(r.NewMemory(), &schema.Row{Table: table, Op: schema.Update, Before: image, After: image})
+			_, sent, err := r.Encode(&txn.Arena{}, &schema.Row{Table: table, Op: schema.Update, Before: image, After: image})
 			if sent || err != nil {
 				t.Fatalf("sent %t, %v", sent, err)
 			}
 		}
-		r.updates.note(table.Name, time.Now().Add(time.Minute))
+		updates.last = updates.last.Add(-time.Minute)
+		updates.note(table.Name)
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(lines) != 2 || !strings.Contains(lines[0], "level="+level) || !strings.Contains(lines[0], "table=shop.outbox updates=1") || !strings.Contains(lines[1], "updates=3") {
 			t.Errorf("%s logged\n%s", how, log.String())

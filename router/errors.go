@@ -60,5 +60,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// ErrCode is the code for status and metrics.
+func (e *Error) ErrCode() string { return string(e.Code) }
+
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/converter"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // source deals out a fuzzer's bytes.
@@ -146,21 +147,21 @@ func FuzzRoute(f *testing.F) {
 			}
 		}
 		table.PrimaryKey = []int{0}
-		enc := Encoder{s.converter(), s.converter(), s.converter()}
+		by := Converters{s.converter(), s.converter(), s.converter()}
 		var ev Event
-		var arena Arena
+		var arena txn.Arena
 		for range 3 {
 			row := &schema.Row{Table: table, Op: schema.Op(s.byte() % 6)}
 			for range table.Columns {
 				row.Before = append(row.Before, s.value())
 				row.After = append(row.After, s.value())
 			}
-			checkRow(t, r, &enc, &ev, &arena, row)
+			checkRow(t, r, &by, &ev, &arena, row)
 		}
 	})
 }
 
-func checkRow(t *testing.T, r *Router, enc *Encoder, ev *Event, arena *Arena, row *schema.Row) {
+func checkRow(t *testing.T, r *Router, by *Converters, ev *Event, arena *txn.Arena, row *schema.Row) {
 	t.Helper()
 	outcome, err := r.Route(ev, row, Info{Timestamp: recordedNow})
 	if (outcome == Failed) != (err != nil) || outcome > DroppedSkipped {
@@ -182,13 +183,13 @@ func checkRow(t *testing.T, r *Router, enc *Encoder, ev *Event, arena *Arena, ro
 	if ev.Timestamp < NoTimestamp || ev.Partition < NoPartition {
 		t.Fatalf("timestamp %d, partition %d", ev.Timestamp, ev.Partition)
 	}
-	rec, headers, err := Encode[testHeader](enc, arena, nil, ev)
+	rec, err := by.Encode(arena, ev)
 	if err != nil {
 		checkError(t, err)
 		return
 	}
-	if rec.Topic != ev.Topic || len(headers) != len(ev.Headers) {
-		t.Fatalf("record %q with %d headers of %d", rec.Topic, len(headers), len(ev.Headers))
+	if rec.Topic != ev.Topic || len(rec.Headers) != len(ev.Headers) {
+		t.Fatalf("record %q with %d headers of %d", rec.Topic, len(rec.Headers), len(ev.Headers))
 	}
 }
 
@@ -224,10 +225,10 @@ func FuzzParseJSON(f *testing.F) {
 			t.Fatal(err)
 		}
 		table := &schema.Table{Columns: []schema.Column{{Name: "id", Type: schema.VarChar}, {Name: "payload", Type: schema.Text}}}
-		enc := Encoder{converter.StringConverter{}, converter.NewJSONConverter(converter.JSONOptions{}), converter.StringConverter{}}
+		by := Converters{converter.StringConverter{}, converter.NewJSONConverter(converter.JSONOptions{}), converter.StringConverter{}}
 		var ev Event
-		var arena Arena
-		rec, _, err := routeAndEncode(r, &enc, &ev, &arena, &schema.Row{Table: table, Op: schema.Insert, After: []any{"1", s}})
+		var arena txn.Arena
+		rec, err := routeAndEncode(r, &by, &ev, &arena, &schema.Row{Table: table, Op: schema.Insert, After: []any{"1", s}})
 		if err != nil {
 			checkError(t, err)
 		} else if !json.Valid(rec.Value) {

@@ -1,6 +1,8 @@
 package router
 
-import "github.com/binlog-outbox/binlog-outbox/converter"
+import (
+	"github.com/binlog-outbox/binlog-outbox/converter"
+)
 
 // Heartbeat makes the records by which Debezium shows that a connector lives
 // (io.debezium.heartbeat). EventRouter passes them on as they are: without the

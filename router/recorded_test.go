@@ -11,6 +11,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/converter"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // testdata/debezium-3.6.1.json holds what Debezium 3.6.1's own classes made of rows:
@@ -140,16 +141,16 @@ func (c *recordedCase) run(t *testing.T) {
 		t.Fatalf("accepted, Debezium refuses: %s", c.ConfigError)
 	}
 	table := c.table()
-	enc := Encoder{Key: c.Key.build(t), Value: c.Value.build(t), Header: c.Header.build(t)}
+	by := Converters{Key: c.Key.build(t), Value: c.Value.build(t), Header: c.Header.build(t)}
 	var ev Event
-	var arena Arena
+	var arena txn.Arena
 	for i, values := range c.Rows {
 		row := &schema.Row{Table: table, Op: schema.Insert}
 		for j, v := range values {
 			row.After = append(row.After, v.goValue(t, &table.Columns[j]))
 		}
 		want := &c.Expect[i]
-		rec, headers, err := routeAndEncode(r, &enc, &ev, &arena, row)
+		rec, err := routeAndEncode(r, &by, &ev, &arena, row)
 		if want.failed() {
 			if err == nil {
 				t.Errorf("row %d: topic %q value %q, Debezium fails: %s%s%s", i, rec.Topic, rec.Value, want.Error, want.KeyError, want.ValueError)
@@ -160,24 +161,19 @@ func (c *recordedCase) run(t *testing.T) {
 			t.Errorf("row %d: %v, Debezium sends key %q value %q", i, err, want.Key.bytes(t), want.Value.bytes(t))
 			continue
 		}
-		want.compare(t, i, rec, headers)
+		want.compare(t, i, rec)
 	}
 }
 
-type testHeader struct {
-	Key   string
-	Value []byte
-}
-
-func routeAndEncode(r *Router, enc *Encoder, ev *Event, a *Arena, row *schema.Row) (Record, []testHeader, error) {
+func routeAndEncode(r *Router, by *Converters, ev *Event, a *txn.Arena, row *schema.Row) (txn.Record, error) {
 	outcome, err := r.Route(ev, row, Info{Timestamp: recordedNow})
 	if err != nil || outcome != Routed {
-		return Record{}, nil, err
+		return txn.Record{}, err
 	}
-	return Encode[testHeader](enc, a, nil, ev)
+	return by.Encode(a, ev)
 }
 
-func (r *recordedRecord) compare(t *testing.T, i int, rec Record, headers []testHeader) {
+func (r *recordedRecord) compare(t *testing.T, i int, rec txn.Record) {
 	t.Helper()
 	partition := NoPartition
 	if r.Partition != nil {
@@ -188,14 +184,14 @@ func (r *recordedRecord) compare(t *testing.T, i int, rec Record, headers []test
 	}
 	same(t, i, "key", rec.Key, r.Key.bytes(t))
 	same(t, i, "value", rec.Value, r.Value.bytes(t))
-	if len(headers) != len(r.Headers) {
-		t.Fatalf("row %d: %d headers, want %d", i, len(headers), len(r.Headers))
+	if len(rec.Headers) != len(r.Headers) {
+		t.Fatalf("row %d: %d headers, want %d", i, len(rec.Headers), len(r.Headers))
 	}
 	for j, h := range r.Headers {
-		if headers[j].Key != h.Name {
-			t.Errorf("row %d: header %d is %q, want %q", i, j, headers[j].Key, h.Name)
+		if rec.Headers[j].Key != h.Name {
+			t.Errorf("row %d: header %d is %q, want %q", i, j, rec.Headers[j].Key, h.Name)
 		}
-		same(t, i, "header "+h.Name, headers[j].Value, h.Value.bytes(t))
+		same(t, i, "header "+h.Name, rec.Headers[j].Value, h.Value.bytes(t))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/converter"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // What one row becomes is held against Debezium's records in TestRecordedDebezium.
@@ -111,22 +112,22 @@ func TestUpdateOfTheKeyCarriesTheOldKeyFirst(t *testing.T) {
 	row.Op, row.Before = schema.Update, append([]any{}, row.After...)
 	row.After[0] = "new"
 	r := newRouter(t, func(c *Config) { c.Context = ContextHeaders("shop", "run") })
-	enc := DefaultEncoder()
+	by := textConverters()
 	var ev Event
-	var arena Arena
-	_, headers, err := routeAndEncode(r, &enc, &ev, &arena, row)
+	var arena txn.Arena
+	rec, err := routeAndEncode(r, &by, &ev, &arena, row)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []testHeader{
-		{"__debezium.oldkey", []byte(`{"id":"59a42efd-b015-44a9-9dde-cb36d9002425"}`)},
-		{"__debezium.context.connectorLogicalName", []byte("shop")},
-		{"__debezium.context.taskId", []byte("0")},
-		{"__debezium.context.connectorName", []byte("mysql")},
-		{"__debezium.context.runId", []byte("run")},
-		{"id", []byte("new")},
+	want := []txn.Header{
+		{Key: "__debezium.oldkey", Value: []byte(`{"id":"59a42efd-b015-44a9-9dde-cb36d9002425"}`)},
+		{Key: "__debezium.context.connectorLogicalName", Value: []byte("shop")},
+		{Key: "__debezium.context.taskId", Value: []byte("0")},
+		{Key: "__debezium.context.connectorName", Value: []byte("mysql")},
+		{Key: "__debezium.context.runId", Value: []byte("run")},
+		{Key: "id", Value: []byte("new")},
 	}
-	if d := cmp.Diff(want, headers); d != "" {
+	if d := cmp.Diff(want, rec.Headers); d != "" {
 		t.Error(d)
 	}
 }
@@ -351,21 +352,21 @@ func TestB059NeverATombstoneByAccident(t *testing.T) {
 func TestStringConverterSendsABlobAsItIs(t *testing.T) {
 	table := defaultTable()
 	table.Columns[4].Type = schema.Blob
-	enc := DefaultEncoder()
+	by := textConverters()
 	var ev Event
-	var arena Arena
-	rec, _, err := routeAndEncode(newRouter(t, nil), &enc, &ev, &arena, with(table, "payload", []byte{0, 0xff}))
+	var arena txn.Arena
+	rec, err := routeAndEncode(newRouter(t, nil), &by, &ev, &arena, with(table, "payload", []byte{0, 0xff}))
 	if err != nil || string(rec.Value) != "\x00\xff" {
 		t.Errorf("%q, %v", rec.Value, err)
 	}
 }
 
 func TestConvertErrorNamesTablePartAndConverter(t *testing.T) {
-	enc := DefaultEncoder()
-	enc.Value = converter.ByteArrayConverter{}
+	by := textConverters()
+	by.Value = converter.ByteArrayConverter{}
 	var ev Event
-	var arena Arena
-	_, _, err := routeAndEncode(newRouter(t, nil), &enc, &ev, &arena, defaultRow(defaultTable()))
+	var arena txn.Arena
+	_, err := routeAndEncode(newRouter(t, nil), &by, &ev, &arena, defaultRow(defaultTable()))
 	if code(t, err) != CodeConvert {
 		t.Fatal(err)
 	}
@@ -434,7 +435,7 @@ func TestB074TablesOfDifferentShapesShareARouter(t *testing.T) {
 	a, b := defaultTable(), defaultTable()
 	b.Columns[4].Type = schema.JSON
 	r := newRouter(t, func(c *Config) { c.Placements = []Placement{{"type", PlaceEnvelope, ""}} })
-	enc := Encoder{converter.StringConverter{}, converter.NewJSONConverter(converter.DefaultJSONOptions()), converter.SimpleHeaderConverter{}}
+	by := Converters{converter.StringConverter{}, converter.NewJSONConverter(converter.DefaultJSONOptions()), converter.SimpleHeaderConverter{}}
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -443,9 +444,9 @@ func TestB074TablesOfDifferentShapesShareARouter(t *testing.T) {
 				table, payload = b, []byte{0x0c, 1, 'x'}
 			}
 			var ev Event
-			var arena Arena
+			var arena txn.Arena
 			for n := range 200 {
-				rec, _, err := routeAndEncode(r, &enc, &ev, &arena, with(table, "payload", payload))
+				rec, err := routeAndEncode(r, &by, &ev, &arena, with(table, "payload", payload))
 				want := `"payload":{"payload":"x","type":"UserCreated"}}`
 				if table == b {
 					want = `"payload":{"payload":"\"x\"","type":"UserCreated"}}`
@@ -472,44 +473,5 @@ func TestEnvelopeNameIsSharedByTables(t *testing.T) {
 		if _, err := r.Route(&ev, defaultRow(table), Info{}); err != nil || ev.Value.Schema.Name != "shop.shop.outbox.User.Value" {
 			t.Errorf("%v: %v, %v", table.Name, ev.Value.Schema, err)
 		}
-	}
-}
-
-func TestArenaKeepsWhatItMade(t *testing.T) {
-	var a Arena
-	c := converter.StringConverter{}
-	var made [][]byte
-	var want []string
-	for round := range 3 {
-		for i := range 500 {
-			s := strings.Repeat(string(rune('a'+i%26)), (i*i*31)%5000)
-			if i%100 == 99 {
-				s = strings.Repeat("L", 3*arenaChunk)
-			}
-			b, err := a.encode(c, Datum{nil, s})
-			if err != nil {
-				t.Fatal(err)
-			}
-			made, want = append(made, b), append(want, s)
-		}
-		for i := range made {
-			_ = append(made[i], "overwrites nothing"...)
-		}
-		for i := range made {
-			if string(made[i]) != want[i] || made[i] == nil {
-				t.Fatalf("round %d: value %d changed", round, i)
-			}
-		}
-		if a.Size() < 5*3*arenaChunk {
-			t.Errorf("size %d", a.Size())
-		}
-		a.Reset()
-		made, want = nil, nil
-		if a.Size() != 0 {
-			t.Errorf("size %d after Reset", a.Size())
-		}
-	}
-	if b, err := a.encode(c, Datum{nil, nil}); b != nil || err != nil {
-		t.Errorf("null is %q, %v", b, err)
 	}
 }

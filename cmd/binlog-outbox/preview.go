@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/node"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // newPreview is the verb preview.
@@ -72,7 +72,7 @@ func preview(ctx context.Context, cfg *config.Config, c *config.Connector, from 
 	out := json.NewEncoder(to)
 	out.SetEscapeHTML(false)
 	printed := 0
-	return node.Preview(ctx, cfg, c, from, gtids, func(rec *kafka.Record, m *position.Mark) (more bool, _ error) {
+	return node.Preview(ctx, cfg, c, from, gtids, func(rec *txn.Record, m *position.Mark) (more bool, _ error) {
 		if err := out.Encode(shown(rec, m)); err != nil {
 			return false, err
 		}
@@ -100,7 +100,7 @@ type shownHeader struct {
 	Value any    `json:"value"`
 }
 
-func shown(r *kafka.Record, m *position.Mark) shownRecord {
+func shown(r *txn.Record, m *position.Mark) shownRecord {
 	s := shownRecord{
 		Topic: r.Topic, Key: shownBytes(r.Key), Value: shownBytes(r.Value), Timestamp: r.Timestamp,
 		GTID: m.GTID.String(), File: m.File, Pos: m.Pos, Headers: []shownHeader{},

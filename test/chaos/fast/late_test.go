@@ -14,6 +14,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/test/chaos/kproxy"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // script is one sink with a proxy that does exactly what a test says, for the races
@@ -161,7 +162,7 @@ func (s *script) commit(ctx context.Context, n int) error {
 		id := s.committed + i + 1
 		m := position.Mark{GTID: position.GTID{SID: sourceID, Seq: uint64(id)}, First: uint64(id)}
 		b.Marks = append(b.Marks, m)
-		b.Records = append(b.Records, kafka.Record{Topic: topic, Partition: -1, Key: []byte("k" + strconv.Itoa(id%7)), Value: []byte(strconv.Itoa(id)), Timestamp: -1, Mark: i})
+		b.Records = append(b.Records, txn.Record{Topic: topic, Partition: -1, Key: []byte("k" + strconv.Itoa(id%7)), Value: []byte(strconv.Itoa(id)), Timestamp: -1, Mark: i})
 	}
 	last := b.Marks[n-1].GTID
 	set.AddRange(last, 1)

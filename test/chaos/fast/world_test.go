@@ -22,6 +22,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 	"github.com/binlog-outbox/binlog-outbox/test/chaos/kproxy"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 const (
@@ -149,18 +150,11 @@ func (s *source) Close() error         { return nil }
 // encoder makes records that carry nothing but the number of the row.
 type encoder struct{}
 
-type memory struct{ size int }
-
-func (m *memory) Size() int { return m.size }
-func (m *memory) Reset()    { m.size = 0 }
-
-func (encoder) NewMemory() connector.Memory { return &memory{} }
-
-func (encoder) Encode(mem connector.Memory, row *schema.Row) (kafka.Record, bool, error) {
+func (encoder) Encode(mem *txn.Arena, row *schema.Row) (txn.Record, bool, error) {
 	id, _ := row.After[0].(int)
-	mem.(*memory).size += 16 //nolint:forcetypeassert // made by NewMemory
-	return kafka.Record{
-		Topic: topic, Partition: -1, Key: []byte("k" + strconv.Itoa(id%7)), Value: []byte(strconv.Itoa(id)), Timestamp: -1,
+	return txn.Record{
+		Topic: topic, Partition: -1, Timestamp: -1,
+		Key: mem.Keep(append(mem.Room(), "k"+strconv.Itoa(id%7)...)), Value: mem.Keep(strconv.AppendInt(mem.Room(), int64(id), 10)),
 	}, true, nil
 }
 
@@ -215,7 +209,7 @@ type sinks struct{ publisher *kafka.Publisher }
 func (s sinks) NewSink(term uint64) (connector.Sink, error) {
 	return s.publisher.ExactlyOnce(term), nil
 }
-func (s sinks) Check(r *kafka.Record) error { return s.publisher.Check(r) }
+func (s sinks) Check(r *txn.Record) error { return s.publisher.Check(r) }
 
 func (s sinks) IdleCommit() time.Duration { return time.Second }
 func (s sinks) KeepsPosition() bool       { return true }
