@@ -102,10 +102,10 @@ var hostiles = map[string]func(c net.Conn, rnd *rand.Rand){
 		}
 	},
 	"TLS that stops": func(c net.Conn, _ *rand.Rand) {
-		_ = tls.Client(&cutAfter{c, 1}, &tls.Config{InsecureSkipVerify: true}).Handshake() //nolint:gosec // the client is the attacker
+		_ = tls.Client(&cutAfter{c, 1}, &tls.Config{InsecureSkipVerify: true}).Handshake()
 	},
 	"TLS without a certificate": func(c net.Conn, _ *rand.Rand) {
-		conn := tls.Client(c, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the client is the attacker
+		conn := tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 		_, _ = conn.Write(asking())
 	},
 }

@@ -35,7 +35,7 @@ func standIn(how string) int {
 	if err != nil {
 		return 1
 	}
-	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { //nolint:gosec // a test's stand-in
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"connectors":[{"name":"c","state":"failed","terms":3,"last_error":{"code":"x","message":"why","gtid":"a:1"}}]}`)
 	}))
 	fmt.Fprintf(os.Stderr, "{\"msg\":\"starting\"}\nnot JSON\n{\"msg\":\"admin server is listening\",\"address\":%q}\n", l.Addr())
