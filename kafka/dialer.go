@@ -35,6 +35,7 @@ type dialer struct {
 	dials   map[*context.CancelFunc]struct{}
 
 	epoch atomic.Int32 // of the first produce request, plus one; 0 is none yet
+	claims
 }
 
 func newDialer(cfg *Config, oneEpoch bool) *dialer {
@@ -63,7 +64,7 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 			return nil, errors.Join(err, raw.Close())
 		}
 	}
-	c := &conn{Conn: nc, raw: raw, dialer: d}
+	c := &conn{Conn: nc, raw: raw, dialer: d, claim: claimReader{claims: &d.claims}}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopped {
@@ -115,6 +116,7 @@ type conn struct {
 	net.Conn          // TLS or plain
 	raw      net.Conn // the network's
 	dialer   *dialer
+	claim    claimReader
 }
 
 // Close implements net.Conn.
@@ -138,7 +140,15 @@ func (c *conn) Write(request []byte) (int, error) {
 			return 0, fmt.Errorf("refusing to publish past a record that failed: %w", errStopped)
 		}
 	}
+	c.claim.wrote(request)
 	return c.Conn.Write(request)
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.claim.read(b[:n])
+	return n, err
 }
 
 // sameEpoch reports whether no other epoch was seen before this one.

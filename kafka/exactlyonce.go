@@ -138,7 +138,7 @@ func (s *ExactlyOnce) openEpoch(ctx context.Context) (pos position.Position, fou
 			return err
 		}
 		step("fence")
-		if err := s.identify(ctx); err != nil {
+		if err := s.identify(); err != nil {
 			return err
 		}
 		if err := s.settle(ctx, []topicPartition{s.positionPartition()}); err != nil {

@@ -41,13 +41,6 @@ type choice struct {
 	found   bool // something was open
 }
 
-// producerID is how Kafka names one epoch of a producer; the id is -1 while it is not
-// known.
-type producerID struct {
-	producer int64
-	epoch    int16
-}
-
 // partitions is what this epoch knows of partitions with records of ours.
 type partitions struct {
 	id      producerID
@@ -216,25 +209,18 @@ func (s *ExactlyOnce) inspectShared(ctx context.Context, state sarama.Transactio
 	return nil
 }
 
-// identify asks for the id and epoch that the claim has brought.
-func (s *ExactlyOnce) identify(ctx context.Context) error {
-	for until := time.Now().Add(leaderPatience); s.sees(); {
-		state, _, ready, err := s.transaction()
-		switch {
-		case err != nil:
-			return classify("asking for the producer id", err)
-		case ready:
-			s.parts.id = producerID{state.ProducerID, state.ProducerEpoch}
-			if old := s.parts.before.ProducerID; old >= 0 && s.parts.before.TransactionState != "" && old != state.ProducerID {
-				s.parts.former = append(s.parts.former, old)
-			}
-			return nil
-		case time.Now().After(until):
-			return newError(Unavailable, "asking for the producer id: the transaction coordinator is moving", nil)
-		}
-		if err := pause(ctx, maxLookWait); err != nil {
-			return err
-		}
+// identify takes note of the id and epoch that the claim has brought.
+func (s *ExactlyOnce) identify() error {
+	if !s.sees() {
+		return nil
+	}
+	id, ok := s.p.dialer.claimed()
+	if !ok {
+		return newError(ProducerState, "the brokers' answer to the claim of the transactional id was not understood", nil)
+	}
+	s.parts.id = id
+	if old := s.parts.before.ProducerID; old >= 0 && s.parts.before.TransactionState != "" && old != id.producer {
+		s.parts.former = append(s.parts.former, old)
 	}
 	return nil
 }
@@ -316,11 +302,14 @@ func (s *ExactlyOnce) settle(ctx context.Context, needed []topicPartition) error
 }
 
 // isEnded reports whether the coordinator believes that the last transaction has all
-// its markers.
+// its markers. That of another writer is none of ours to wait for.
 func (s *ExactlyOnce) isEnded() (bool, error) {
 	state, _, ready, err := s.transaction()
 	if err != nil {
 		return false, classify("asking for the transaction's state", err)
+	}
+	if now := (producerID{state.ProducerID, state.ProducerEpoch}); ready && now != s.parts.id {
+		return false, classify("asking for the transaction's state", sarama.ErrProducerFenced)
 	}
 	return ready && isEnded(state), nil
 }
@@ -374,6 +363,8 @@ func (s *ExactlyOnce) ours(found seen) (map[topicPartition]hanging, error) {
 	for at, all := range found.open {
 		for _, h := range all {
 			switch {
+			case h.producer == s.parts.id.producer && h.epoch > int32(s.parts.id.epoch):
+				return nil, classify("looking at open transactions", sarama.ErrProducerFenced) // it is another writer's
 			case h.producer == s.parts.id.producer:
 				open[at] = h
 			case slices.Contains(s.parts.former, h.producer):
