@@ -23,12 +23,12 @@ var arrows = map[string]map[string]string{
 	"javaregex": {},
 	"schema":    {},
 	"converter": {"schema": "column types decide Connect types"},
-	"txn":       {},
+	"txn":       {"schema": "a transaction's rows", "position": "its mark"},
 	"router": {
 		"javaregex": "route.topic.regex is Java's", "schema": "rows and tables", "converter": "the record that a route makes is Connect data",
 		"txn": "records",
 	},
-	"canal":    {"schema": "rows and tables", "position": "marks and where to resume"},
+	"canal":    {"schema": "rows and tables", "position": "marks and where to resume", "txn": "what it hands on"},
 	"kafka":    {"position": "a batch is durable together with its position", "txn": "records"},
 	"ha":       {"position": "positions are replicated and may not go back"},
 	"config":   {"converter": "its modes and converters' options are sections", "javaregex": "patterns of tables, topics and servers are Java's", "router": "its options are a section"},
@@ -37,9 +37,9 @@ var arrows = map[string]map[string]string{
 	"docs":     {},
 	"admin":    {"docs": "the page shows the runbooks"},
 	"connector": {
-		"canal": "transactions and the stream's status", "kafka": "batches and records",
+		"canal": "the stream's status", "kafka": "batches",
 		"position": "where a term begins and what it made durable", "schema": "rows go to the encoder",
-		"trail": "where published events went", "txn": "records",
+		"trail": "where published events went", "txn": "transactions and records",
 	},
 	"node": {
 		"admin":     "it answers what the admin server is asked",
@@ -54,7 +54,7 @@ var arrows = map[string]map[string]string{
 		"router":    "a connector's route",
 		"schema":    "outbox tables are checked before the first row",
 		"trail":     "where events went, for the question after one",
-		"txn":       "records, as preview makes them and heartbeats are tried",
+		"txn":       "what an observer reads, and records of it",
 	},
 	"cmd/binlog-outbox": {
 		"admin":    "the types of the answers of a node that runs",

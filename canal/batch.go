@@ -5,6 +5,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // rowOverhead is the memory of one value beside its bytes: the interface and a
@@ -41,7 +42,7 @@ func (b *batch) emit(final bool) error {
 		}
 	}
 	b.w.stats.inserts.Add(inserted)
-	err := b.w.emit(Transaction{Mark: b.mark, Rows: b.rows, FirstRow: b.first, Final: final, Bytes: b.bytes})
+	err := b.w.emit(txn.Transaction{Mark: b.mark, Rows: b.rows, FirstRow: b.first, Final: final, Bytes: b.bytes})
 	b.first += uint64(len(b.rows))
 	b.rows, b.bytes = nil, 0
 	return err

@@ -7,6 +7,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // benchmark walks the same events again and again, lent as the connection's reader
@@ -21,7 +22,7 @@ func benchmark(b *testing.B, build func(l *canaltest.Binlog), rowsEach int) {
 	q := canal.NewQueue(1 << 40)
 	w := canal.NewWalker(canal.Config{ServerID: 1, Tables: canal.Tables{Match: isOutbox}, SpoolDir: b.TempDir()}, position.MySQL,
 		position.Position{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: 4}, nil0,
-		func(t canal.Transaction) error {
+		func(t txn.Transaction) error {
 			rows += len(t.Rows)
 			t.Rows = nil
 			return q.Put(t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Walker feeds events to the reader without a connection.
@@ -19,7 +20,7 @@ type Walker struct {
 // NewWalker makes a walker; columns answers for information_schema, of a server
 // that has come as far as reached.
 func NewWalker(cfg Config, flavor position.Flavor, from position.Position,
-	columns func(schema.Name) ([]schema.ColumnInfo, error), emit func(Transaction) error, reached ...position.Position,
+	columns func(schema.Name) ([]schema.ColumnInfo, error), emit func(txn.Transaction) error, reached ...position.Position,
 ) *Walker {
 	w := &Walker{}
 	w.w = newWalker(cfg.withDefaults(), flavor, from, emit, &w.stats)
@@ -92,7 +93,7 @@ type Queue = queue
 func NewQueue(limit int) *Queue { return newQueue(limit) }
 
 // Put adds to a queue.
-func (q *queue) Put(t Transaction) error { return q.put(t) }
+func (q *queue) Put(t txn.Transaction) error { return q.put(t) }
 
 // Close closes a queue.
 func (q *queue) Close() { q.close() }

@@ -13,6 +13,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 var sid = uuid.MustParse("3e11fa47-71ca-11e1-9e33-c80aa9429562")
@@ -44,7 +45,7 @@ type feed struct {
 	tables map[string][]schema.ColumnInfo
 
 	w   *canal.Walker
-	out []canal.Transaction
+	out []txn.Transaction
 	err error
 }
 
@@ -61,7 +62,7 @@ func (f *feed) start() {
 	f.t.Helper()
 	f.w = canal.NewWalker(f.cfg, f.flavor, f.from,
 		func(n schema.Name) ([]schema.ColumnInfo, error) { return f.tables[n.String()], nil },
-		func(t canal.Transaction) error { f.out = append(f.out, t); return nil })
+		func(t txn.Transaction) error { f.out = append(f.out, t); return nil })
 	f.t.Cleanup(func() {
 		if err := f.w.Close(); err != nil {
 			f.t.Error(err)
@@ -93,7 +94,7 @@ func (f *feed) ids() string {
 	return idsOf(f.out)
 }
 
-func idsOf(all []canal.Transaction) string {
+func idsOf(all []txn.Transaction) string {
 	var parts []string
 	for _, t := range all {
 		var ids []string
@@ -177,7 +178,7 @@ func insert(b *canaltest.Binlog, ids ...int) {
 	b.Insert(t, rows...)
 }
 
-func total(all []canal.Transaction) (rows int) {
+func total(all []txn.Transaction) (rows int) {
 	for _, t := range all {
 		rows += len(t.Rows)
 	}

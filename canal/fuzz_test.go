@@ -10,6 +10,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // FuzzWalker feeds any bytes as events: first a good format description, then
@@ -55,7 +56,7 @@ func FuzzWalker(f *testing.F) {
 		cfg := canal.Config{ServerID: 1, Tables: canal.Tables{Match: isOutbox}, SpoolDir: t.TempDir(), SpoolThreshold: 1 << 16, MaxUncompressed: 1 << 20}
 		rows := 0
 		w := canal.NewWalker(cfg, flavor, from, func(schema.Name) ([]schema.ColumnInfo, error) { return described(), nil },
-			func(tr canal.Transaction) error { rows += len(tr.Rows); return nil })
+			func(tr txn.Transaction) error { rows += len(tr.Rows); return nil })
 		defer func() {
 			if err := w.Close(); err != nil {
 				t.Error(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // group is the transaction being read. Its rows are in walker.hold.
@@ -445,7 +446,7 @@ func (w *walker) finish(h header) error {
 	w.tell()
 	mark := w.mark(h)
 	if w.hold.empty() {
-		if err := w.emit(Transaction{Mark: mark, Final: true}); err != nil {
+		if err := w.emit(txn.Transaction{Mark: mark, Final: true}); err != nil {
 			return err
 		}
 	} else if err := w.decode(mark); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Initial hands on the rows that stood in the outbox tables at the start, each as a
@@ -137,7 +138,7 @@ func (s *Initial) missed(tables []*initialTable, at position.Initial) {
 }
 
 // put hands a transaction on and notes how far that is.
-func (s *Initial) put(tx Transaction) error {
+func (s *Initial) put(tx txn.Transaction) error {
 	if err := s.queue.put(tx); err != nil {
 		return err
 	}
@@ -273,7 +274,7 @@ func neededOf(table *schema.Table, needed func(*schema.Table) []int) []int {
 
 // Next blocks until at least one transaction waits and returns all that wait, as
 // Stream.Next does.
-func (s *Initial) Next(ctx context.Context) ([]Transaction, error) {
+func (s *Initial) Next(ctx context.Context) ([]txn.Transaction, error) {
 	s.mu.Lock()
 	stream := s.stream
 	s.mu.Unlock()
@@ -297,7 +298,7 @@ func (s *Initial) Next(ctx context.Context) ([]Transaction, error) {
 }
 
 // wait is Next while initial rows are read.
-func (s *Initial) wait(ctx context.Context) ([]Transaction, error) {
+func (s *Initial) wait(ctx context.Context) ([]txn.Transaction, error) {
 	for {
 		if all, err, some := s.queue.take(); some {
 			return all, err

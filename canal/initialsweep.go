@@ -6,6 +6,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // sweep works through the rows that stood in the outbox tables at the start: each of
@@ -37,7 +38,7 @@ type sweep struct {
 	tables []*initialTable // in the order of their names
 	source sweepSource
 	ledger *ledger
-	emit   func(Transaction) error
+	emit   func(txn.Transaction) error
 	begin  func(*initialTable) // a table
 	at     position.Initial
 
@@ -99,7 +100,7 @@ func (s *sweep) run(ctx context.Context) error {
 		return err
 	}
 	end := position.Initial{Begun: s.at.Begun, Rows: s.at.Rows, Done: true}
-	return s.emit(Transaction{Mark: position.Mark{Initial: &end}, Final: true})
+	return s.emit(txn.Transaction{Mark: position.Mark{Initial: &end}, Final: true})
 }
 
 func ledgerFailed(err error) error {
@@ -311,7 +312,7 @@ func (s *sweep) row(t *initialTable, r selectedRow) error {
 	s.at.Key = t.key.stored(r.key)
 	s.at.Rows++
 	at := s.at
-	return s.emit(Transaction{
+	return s.emit(txn.Transaction{
 		Mark: position.Mark{Initial: &at}, Rows: []schema.Row{{Table: r.table, Op: schema.Read, After: r.image}},
 		Final: true, Bytes: r.size,
 	})
@@ -342,5 +343,5 @@ func (s *sweep) step(t *initialTable, rows []selectedRow, to []byte) error {
 	}
 	s.at.Key = key
 	at := s.at
-	return s.emit(Transaction{Mark: position.Mark{Initial: &at}, Final: true})
+	return s.emit(txn.Transaction{Mark: position.Mark{Initial: &at}, Final: true})
 }

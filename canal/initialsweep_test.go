@@ -12,6 +12,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // shopModel is a database with a binlog: two tables whose rows are inserted, deleted,
@@ -164,8 +165,8 @@ func runModel(t *testing.T, m *shopModel, from int) []schema.Row {
 		if lives > 20 {
 			crash = 1 << 20
 		}
-		var sent []Transaction
-		w := &sweep{tables: tables, source: &modelSource{shopModel: m, read: from}, ledger: led, at: at, begin: func(*initialTable) {}, emit: func(tx Transaction) error {
+		var sent []txn.Transaction
+		w := &sweep{tables: tables, source: &modelSource{shopModel: m, read: from}, ledger: led, at: at, begin: func(*initialTable) {}, emit: func(tx txn.Transaction) error {
 			if sent = append(sent, tx); len(sent) > crash {
 				return errCrash
 			}

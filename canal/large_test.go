@@ -16,6 +16,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 func files(t *testing.T, dir string) int {
@@ -143,7 +144,7 @@ func TestLargeTransactionInLittleMemory(t *testing.T) {
 	runtime.GC() // what other tests of the package left behind
 	before := heap()
 	check := func() { peak = max(peak, heap()) }
-	f.w = canal.NewWalker(f.cfg, f.flavor, f.from, nil0, func(tr canal.Transaction) error {
+	f.w = canal.NewWalker(f.cfg, f.flavor, f.from, nil0, func(tr txn.Transaction) error {
 		for _, r := range tr.Rows {
 			if r.After[0] != int64(got) {
 				t.Fatalf("row %v in place of %d", r.After[0], got)
@@ -275,7 +276,7 @@ func TestBadPayloads(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	put := func(q *canal.Queue, n uint64, bytes int) error {
-		tr := canal.Transaction{Mark: position.Mark{GTID: gtid(n), First: n}, Final: true, Bytes: bytes}
+		tr := txn.Transaction{Mark: position.Mark{GTID: gtid(n), First: n}, Final: true, Bytes: bytes}
 		if bytes > 0 {
 			tr.Rows = make([]schema.Row, 1)
 		}

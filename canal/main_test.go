@@ -14,6 +14,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/test/servers"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // pool holds one server per flavor for all tests of the package.
@@ -124,7 +125,7 @@ type reading struct {
 	*canal.Stream
 	t   *testing.T
 	at  position.Position
-	all []canal.Transaction
+	all []txn.Transaction
 }
 
 func (r *reading) step() error {

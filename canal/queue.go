@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // emptyBytes is what a transaction without rows counts in the queue's bound.
@@ -18,7 +19,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	space   sync.Cond // waited on by put
-	pending []Transaction
+	pending []txn.Transaction
 	usual   int // how many were taken last, and so how many to make room for
 	bytes   int
 	last    position.Mark // of the newest transaction put
@@ -35,7 +36,7 @@ func newQueue(limit int) *queue {
 
 // put adds a transaction and blocks while the queue is full. It returns
 // ErrClosed after close.
-func (q *queue) put(t Transaction) error {
+func (q *queue) put(t txn.Transaction) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.bytes >= q.limit && !q.closed {
@@ -49,7 +50,7 @@ func (q *queue) put(t Transaction) error {
 		return nil
 	}
 	if q.pending == nil {
-		q.pending = make([]Transaction, 0, q.usual)
+		q.pending = make([]txn.Transaction, 0, q.usual)
 	}
 	q.pending = append(q.pending, t)
 	q.bytes += t.Bytes + emptyBytes
@@ -57,7 +58,7 @@ func (q *queue) put(t Transaction) error {
 	return nil
 }
 
-func joinable(t *Transaction) bool { return t.Final && len(t.Rows) == 0 && t.FirstRow == 0 }
+func joinable(t *txn.Transaction) bool { return t.Final && len(t.Rows) == 0 && t.FirstRow == 0 }
 
 func (q *queue) wake() {
 	select {
@@ -100,7 +101,7 @@ func (q *queue) isOver() bool {
 }
 
 // next waits for at least one transaction and takes all.
-func (q *queue) next(ctx context.Context) ([]Transaction, error) {
+func (q *queue) next(ctx context.Context) ([]txn.Transaction, error) {
 	for {
 		if all, err, ok := q.take(); ok {
 			return all, err
@@ -113,7 +114,7 @@ func (q *queue) next(ctx context.Context) ([]Transaction, error) {
 	}
 }
 
-func (q *queue) take() (all []Transaction, err error, ok bool) { //nolint:revive // ok says whether the other two count
+func (q *queue) take() (all []txn.Transaction, err error, ok bool) { //nolint:revive // ok says whether the other two count
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/test/servers"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // behindProxy lets the streams of a database go through a proxy.
@@ -55,7 +56,7 @@ func TestB005TwoCutsInOneTransaction(t *testing.T) {
 		db.exec("INSERT INTO outbox (id) VALUES (2)")
 		p := db.behindProxy()
 		at := start
-		var all []canal.Transaction
+		var all []txn.Transaction
 		for i, limit := range []int64{1 << 20, 3 << 20} {
 			p.CutAfter(limit)
 			r := db.open(at)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // initialKeys are primary keys whose order is found in different ways. The
@@ -128,7 +129,7 @@ func write(statements func(n int) []string, times int, exec func(string) error) 
 
 // follow opens what the position asks for.
 func follow(t *testing.T, db *database, at position.Position) interface {
-	Next(ctx context.Context) ([]canal.Transaction, error)
+	Next(ctx context.Context) ([]txn.Transaction, error)
 	Close() error
 } {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // TestScan: it reads from one place to another and no further, says where it ended, and
@@ -50,7 +51,7 @@ func TestScan(t *testing.T) {
 				to = at(test.to)
 			}
 			got := 0
-			end, err := canal.Scan(t.Context(), cfg, at(test.from), to, func(tx *canal.Transaction, read canal.Status) (bool, error) {
+			end, err := canal.Scan(t.Context(), cfg, at(test.from), to, func(tx *txn.Transaction, read canal.Status) (bool, error) {
 				if got == test.take {
 					return false, test.err
 				}

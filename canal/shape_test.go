@@ -12,6 +12,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // described is canaltest.Outbox as information_schema describes it.
@@ -47,7 +48,7 @@ func TestShapeFromInformationSchema(t *testing.T) {
 			t.Errorf("asked for %s", n)
 		}
 		return described(), nil
-	}, func(tr canal.Transaction) error { f.out = append(f.out, tr); return nil })
+	}, func(tr txn.Transaction) error { f.out = append(f.out, tr); return nil })
 	b := minimalLog(row(1))
 	o := canaltest.Outbox()
 	o.Full = false
@@ -253,7 +254,7 @@ func TestB037NamesFromAfterAChange(t *testing.T) {
 	const swap = "ALTER TABLE outbox RENAME COLUMN aggregatetype TO type, RENAME COLUMN type TO aggregatetype"
 	walk := func(f *feed, reached position.Position, ddl string) *feed {
 		f.w = canal.NewWalker(f.cfg, f.flavor, f.from, func(schema.Name) ([]schema.ColumnInfo, error) { return described(), nil },
-			func(tr canal.Transaction) error { f.out = append(f.out, tr); return nil }, reached)
+			func(tr txn.Transaction) error { f.out = append(f.out, tr); return nil }, reached)
 		b := minimalLog(row(1))
 		b.GTID(gtid(2), 0, 0)
 		b.Query("shop", ddl)

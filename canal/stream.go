@@ -11,6 +11,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Stream is one connection to the binlog. It does not reconnect: after an error
@@ -367,7 +368,7 @@ func (s *Stream) reason(err error) error {
 // A transaction whose Final is false is the beginning of one that is handed on
 // in parts; all its parts follow without another transaction in between, but
 // maybe in later calls.
-func (s *Stream) Next(ctx context.Context) ([]Transaction, error) { return s.queue.next(ctx) }
+func (s *Stream) Next(ctx context.Context) ([]txn.Transaction, error) { return s.queue.next(ctx) }
 
 // Close ends the stream at once, whatever the server or the network do, and
 // waits for its goroutines. It may be called more than once.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // maxOpenTables bounds the table maps of one statement. MySQL joins 61 tables at
@@ -29,7 +30,7 @@ type walker struct {
 	byGTID bool // the position is a GTID set: a transaction without GTID is an error
 	limits limits
 	log    *slog.Logger
-	emit   func(Transaction) error
+	emit   func(txn.Transaction) error
 	stats  *stats
 
 	format *format
@@ -96,7 +97,7 @@ type limits struct {
 	uncompressed int64
 }
 
-func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit func(Transaction) error, st *stats) *walker {
+func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit func(txn.Transaction) error, st *stats) *walker {
 	w := &walker{
 		flavor: flavor, byGTID: from.HasGTID(), log: cfg.Logger, emit: emit, stats: st,
 		limits: limits{spool: cfg.SpoolThreshold, partRows: cfg.PartRows, partBytes: cfg.PartBytes, uncompressed: cfg.MaxUncompressed},
@@ -288,7 +289,7 @@ func (w *walker) rotate(h header, body []byte) error {
 	if !w.turns || !later {
 		return nil
 	}
-	return w.emit(Transaction{Mark: position.Mark{File: w.file, Pos: w.pos}, Final: true})
+	return w.emit(txn.Transaction{Mark: position.Mark{File: w.file, Pos: w.pos}, Final: true})
 }
 
 // dispatch handles one event without checksum, from the wire or from a

@@ -11,6 +11,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 func TestTransactions(t *testing.T) {
@@ -544,7 +545,7 @@ func TestB006UntaggedAfterTagged(t *testing.T) {
 func TestB008GapsStay(t *testing.T) {
 	q := canal.NewQueue(1 << 20)
 	for _, n := range []uint64{1, 2, 3, 5, 6, 4} {
-		if err := q.Put(canal.Transaction{Mark: position.Mark{GTID: gtid(n), First: n}, Final: true}); err != nil {
+		if err := q.Put(txn.Transaction{Mark: position.Mark{GTID: gtid(n), First: n}, Final: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 	"github.com/binlog-outbox/binlog-outbox/trail"
@@ -132,7 +131,7 @@ func (a Action) sets() bool { return a == DeadLetter || a == Skip }
 
 // letter makes the dead letter of a row. rec is its record if it was routed, and has
 // no topic otherwise.
-func (s *setter) letter(a *aside, tx *canal.Transaction, row *schema.Row, rec txn.Record) (txn.Record, error) {
+func (s *setter) letter(a *aside, tx *txn.Transaction, row *schema.Row, rec txn.Record) (txn.Record, error) {
 	out := txn.Record{Topic: s.policy.DeadLetterTopic, Partition: -1, Timestamp: -1, Key: rec.Key, Value: rec.Value, Headers: slices.Clip(rec.Headers)}
 	if rec.Topic == "" {
 		out.Key, out.Value = s.enc.Salvage(row)
@@ -157,7 +156,7 @@ func (s *setter) letter(a *aside, tx *canal.Transaction, row *schema.Row, rec tx
 	return out, nil
 }
 
-func (s *setter) headers(a *aside, tx *canal.Transaction, topic string) []txn.Header {
+func (s *setter) headers(a *aside, tx *txn.Transaction, topic string) []txn.Header {
 	text := func(key, value string) txn.Header { return txn.Header{Key: key, Value: []byte(value)} }
 	file, pos := tx.Mark.File, tx.Mark.Pos
 	if a.row.IsInitial() {
@@ -186,7 +185,7 @@ func letterSize(r *txn.Record) int {
 
 // setAside puts a row into the batch as what a says. rec is its record if it was
 // routed.
-func (b *batch) setAside(p *pipe, a *aside, tx *canal.Transaction, i int, rec txn.Record) error {
+func (b *batch) setAside(p *pipe, a *aside, tx *txn.Transaction, i int, rec txn.Record) error {
 	if t := tx.Rows[i].Table; t != nil {
 		a.table = t.Name.String()
 	}

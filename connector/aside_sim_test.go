@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
@@ -382,7 +381,7 @@ func TestSkippedRowsCountWithTheirMark(t *testing.T) {
 	p.setter = &setter{policy: Errors{Row: Skip}, check: w.Check, enc: w, now: time.Now}
 	for n, ids := range [][]uint64{{}, {1}, {}, {2}, {3}, {}} {
 		g := position.GTID{SID: simServer, Seq: uint64(n + 1)}
-		tx := canal.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}
+		tx := txn.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}
 		for _, id := range ids {
 			tx.Rows = append(tx.Rows, schema.Row{Op: schema.Insert, After: []any{id}})
 		}

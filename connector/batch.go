@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/trail"
@@ -104,7 +103,7 @@ func signal(c chan struct{}) {
 // and blocks while that batch is full. What done, which may be nil, has of the same
 // transaction is left out: it is already published. When a row can't be encoded
 // nothing of this transaction stays in the batch.
-func (p *pipe) add(ctx context.Context, tx *canal.Transaction, done published) error {
+func (p *pipe) add(ctx context.Context, tx *txn.Transaction, done published) error {
 	for {
 		p.mu.Lock()
 		crowded := len(p.filling.Marks) >= maxMarks || p.full() && len(p.filling.Records) == 0
@@ -157,7 +156,7 @@ func (p *pipe) add(ctx context.Context, tx *canal.Transaction, done published) e
 	return nil
 }
 
-func (b *batch) encode(p *pipe, tx *canal.Transaction, i int) error {
+func (b *batch) encode(p *pipe, tx *txn.Transaction, i int) error {
 	n := tx.FirstRow + uint64(i)
 	rec, ok, err := p.enc.Encode(&b.memory, &tx.Rows[i])
 	switch {
@@ -181,7 +180,7 @@ func (b *batch) encode(p *pipe, tx *canal.Transaction, i int) error {
 	return nil
 }
 
-func (b *batch) append(p *pipe, tx *canal.Transaction, i int, rec txn.Record) {
+func (b *batch) append(p *pipe, tx *txn.Transaction, i int, rec txn.Record) {
 	n := tx.FirstRow + uint64(i)
 	rec.Mark = len(b.Marks)
 	p.sequence.add(&rec, tx.Mark.GTID, n)
@@ -193,7 +192,7 @@ func (b *batch) append(p *pipe, tx *canal.Transaction, i int, rec txn.Record) {
 
 // mark notes the end of a transaction. Marks without records join the one before
 // when that has none either, so a busy source with an idle outbox costs one mark.
-func (b *batch) mark(tx *canal.Transaction, hasRecords bool) {
+func (b *batch) mark(tx *txn.Transaction, hasRecords bool) {
 	if n := len(b.Marks); n > 0 && !hasRecords {
 		last := n - 1
 		if (len(b.Records) == 0 || b.Records[len(b.Records)-1].Mark < last) &&
@@ -204,7 +203,7 @@ func (b *batch) mark(tx *canal.Transaction, hasRecords bool) {
 	b.Marks = append(b.Marks, tx.Mark)
 }
 
-func (p *pipe) isAlone(tx *canal.Transaction) bool {
+func (p *pipe) isAlone(tx *txn.Transaction) bool {
 	if in := tx.Mark.Initial; in != nil || p.alone.Initial != nil {
 		return in != nil && p.alone.Initial != nil && in.Rows == p.alone.Initial.Rows && len(tx.Rows) > 0
 	}

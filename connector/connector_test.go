@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 	"github.com/binlog-outbox/binlog-outbox/txn"
@@ -353,12 +352,12 @@ func TestRefusedRecordInAPartFails(t *testing.T) {
 				return m
 			}
 			row := func(id uint64) schema.Row { return schema.Row{Op: schema.Insert, After: []any{id}} }
-			part := canal.Transaction{Mark: mark(2)}
+			part := txn.Transaction{Mark: mark(2)}
 			for id := uint64(1); id <= 7; id++ { // fills the batch
 				part.Rows = append(part.Rows, row(id))
 			}
-			rest := canal.Transaction{Mark: mark(2), FirstRow: 7, Final: true, Rows: []schema.Row{row(8), row(9)}}
-			w.binlog = []canal.Transaction{{Mark: mark(1), Final: true}, part, rest}
+			rest := txn.Transaction{Mark: mark(2), FirstRow: 7, Final: true, Rows: []schema.Row{row(8), row(9)}}
+			w.binlog = []txn.Transaction{{Mark: mark(1), Final: true}, part, rest}
 			c := w.start(t)
 			settle()
 			s := c.Status()
@@ -478,7 +477,7 @@ func TestMarksAreBounded(t *testing.T) {
 				sid := simServer
 				sid[0] = byte(n % 2)
 				g := position.GTID{SID: sid, Seq: n + 1}
-				if err := p.add(t.Context(), &canal.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}, nil); err != nil {
+				if err := p.add(t.Context(), &txn.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}, nil); err != nil {
 					t.Error(err)
 				}
 			}
@@ -515,7 +514,7 @@ func TestSkippedRowsAreBounded(t *testing.T) {
 		go func() {
 			defer close(done)
 			for n := range uint64(20) {
-				tx := &canal.Transaction{
+				tx := &txn.Transaction{
 					Mark: position.Mark{GTID: position.GTID{SID: simServer, Seq: n + 1}, First: n + 1}, Final: true,
 					Rows: []schema.Row{{Op: schema.Insert, After: []any{n}}},
 				}
@@ -539,7 +538,7 @@ func TestSkippedRowsAreBounded(t *testing.T) {
 func TestLargeBatchesAreGivenUpWhenIdle(t *testing.T) {
 	w := quietWorld()
 	p := newPipe(Limits{Rows: 4000, Bytes: 64 << 20}, w)
-	var tx canal.Transaction
+	var tx txn.Transaction
 	for i := range w.binlog {
 		if len(w.binlog[i].Rows) > 0 {
 			tx = w.binlog[i]

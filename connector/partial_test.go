@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // changing is a world of a few large transactions of three kinds of rows, of which
@@ -21,7 +21,7 @@ import (
 // server with an order of its own.
 type changing struct {
 	*world
-	whole []canal.Transaction
+	whole []txn.Transaction
 	takes map[position.Kind]bool // at this life
 	order []int                  // of whole, at this life
 }
@@ -41,7 +41,7 @@ func newChanging(seed uint64, exactlyOnce bool) *changing {
 	sids := []uuid.UUID{simServer, uuid.MustParse("11111111-2222-3333-4444-555555555555")}
 	for n := range uint64(6) {
 		g := position.GTID{SID: sids[n%2], Seq: n/2 + 1}
-		tx := canal.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}
+		tx := txn.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}
 		for range 10 + c.rnd.IntN(20) {
 			c.rows++
 			k := changingKinds[c.rnd.IntN(len(changingKinds))]

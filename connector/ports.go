@@ -17,7 +17,7 @@ import (
 type Source interface {
 	// Next blocks until at least one transaction waits and returns all that do,
 	// in commit order. The receiver owns what it gets. Any error ends the stream.
-	Next(ctx context.Context) ([]canal.Transaction, error)
+	Next(ctx context.Context) ([]txn.Transaction, error)
 	Status() canal.Status
 	// Close ends a blocked Next and returns when the stream's goroutines are gone.
 	Close() error

@@ -33,7 +33,7 @@ type world struct {
 	files       bool   // positions are a file and an offset
 	initial     uint64 // ids 1..initial stood there at the start
 	rows        uint64 // ids 1..rows were inserted
-	binlog      []canal.Transaction
+	binlog      []txn.Transaction
 
 	mu     sync.Mutex
 	rnd    *rand.Rand
@@ -79,7 +79,7 @@ func newWorld(seed uint64, exactlyOnce bool) *world {
 	w := &world{exactlyOnce: exactlyOnce, rnd: rand.New(rand.NewPCG(seed, 7)), faults: .12, want: Running, change: make(chan struct{})}
 	for n := uint64(1); n <= 60; n++ {
 		g := position.GTID{SID: simServer, Seq: n}
-		tx := canal.Transaction{Mark: position.Mark{GTID: g, First: n, File: "b.000001", Pos: n * 100}, Final: true}
+		tx := txn.Transaction{Mark: position.Mark{GTID: g, First: n, File: "b.000001", Pos: n * 100}, Final: true}
 		rows := 0
 		if w.rnd.IntN(3) > 0 {
 			rows = 1 + w.rnd.IntN(6)
@@ -149,7 +149,7 @@ func (w *world) intn(n int) int {
 
 type simSource struct {
 	w    *world
-	rest []canal.Transaction
+	rest []txn.Transaction
 }
 
 func (w *world) Open(_ context.Context, from position.Position) (Source, error) {
@@ -184,7 +184,7 @@ func (w *world) Open(_ context.Context, from position.Position) (Source, error) 
 func (s *simSource) initial(at position.Initial) {
 	step := func(rows ...schema.Row) {
 		next := at
-		s.rest = append(s.rest, canal.Transaction{Mark: position.Mark{Initial: &next}, Rows: rows, Final: true})
+		s.rest = append(s.rest, txn.Transaction{Mark: position.Mark{Initial: &next}, Rows: rows, Final: true})
 	}
 	for at.Rows < s.w.initial {
 		if s.w.intn(10) == 0 {
@@ -215,7 +215,7 @@ func (w *world) Start(context.Context) (position.Position, error) {
 	return p, nil
 }
 
-func (s *simSource) Next(ctx context.Context) ([]canal.Transaction, error) {
+func (s *simSource) Next(ctx context.Context) ([]txn.Transaction, error) {
 	if s.w.chance() {
 		return nil, errSim
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Surveyor is what Sources may implement to say how far the source itself has come.
@@ -199,7 +200,7 @@ func newReadSet(from position.Position) *readSet {
 }
 
 // add joins runs of one server first: the set is touched once for each.
-func (r *readSet) add(txs []canal.Transaction) {
+func (r *readSet) add(txs []txn.Transaction) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var run position.Mark

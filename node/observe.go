@@ -7,6 +7,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // observer looks at the source of one connector beside it: under a server id and with a
@@ -40,7 +41,7 @@ func (o *observer) place(ctx context.Context, start config.Start) (position.Posi
 }
 
 // scan reads as canal.Scan does.
-func (o *observer) scan(ctx context.Context, from, to position.Position, f func(*canal.Transaction, canal.Status) (bool, error)) (position.Position, error) {
+func (o *observer) scan(ctx context.Context, from, to position.Position, f func(*txn.Transaction, canal.Status) (bool, error)) (position.Position, error) {
 	c, err := o.connect()
 	if err != nil {
 		return from, err

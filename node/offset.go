@@ -11,6 +11,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // offsetTimeout bounds what is asked of the source; a time is looked for in all
@@ -198,7 +199,7 @@ func (o offsetChooser) time(ctx context.Context, text string) (position.Position
 	if !to.Covers(end) {
 		// Runs of transactions without outbox rows are one mark: the place before one
 		// loses nothing.
-		to, err = o.look.scan(ctx, to, end, func(tx *canal.Transaction, _ canal.Status) (more bool, _ error) {
+		to, err = o.look.scan(ctx, to, end, func(tx *txn.Transaction, _ canal.Status) (more bool, _ error) {
 			return tx.Mark.Committed.Before(at), nil
 		})
 		if err != nil {

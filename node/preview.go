@@ -44,7 +44,7 @@ func preview(ctx context.Context, node *config.Config, c *config.Connector, from
 		return err
 	}
 	var mem txn.Arena
-	_, err = look.scan(ctx, at, position.Position{}, func(tx *canal.Transaction, _ canal.Status) (more bool, err error) {
+	_, err = look.scan(ctx, at, position.Position{}, func(tx *txn.Transaction, _ canal.Status) (more bool, err error) {
 		defer mem.Reset()
 		for i := range tx.Rows {
 			rec, ok, err := look.route.Encode(&mem, &tx.Rows[i])

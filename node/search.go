@@ -14,6 +14,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // searches runs one search for an event at a time, while this node leads, and keeps
@@ -190,7 +191,7 @@ func (s *search) walk(ctx context.Context) (*hit, error) {
 		return nil, nil
 	}
 	var found *hit
-	before, err := s.look.scan(ctx, from, end, func(tx *canal.Transaction, read canal.Status) (more bool, _ error) {
+	before, err := s.look.scan(ctx, from, end, func(tx *txn.Transaction, read canal.Status) (more bool, _ error) {
 		found = s.among(tx)
 		s.progress(read, tx.Mark)
 		return found == nil, nil
@@ -202,7 +203,7 @@ func (s *search) walk(ctx context.Context) (*hit, error) {
 }
 
 // among returns where the event's row is in a transaction, or nil.
-func (s *search) among(tx *canal.Transaction) *hit {
+func (s *search) among(tx *txn.Transaction) *hit {
 	if tx.FirstRow == 0 {
 		s.counts.Reset()
 	}

@@ -41,7 +41,7 @@ type world struct {
 	kafka   *kfake.Cluster
 	began   time.Time
 	every   time.Duration // between two commits in the binlog
-	binlog  []canal.Transaction
+	binlog  []txn.Transaction
 	rows    int // ids 1..rows are in it
 
 	mu     sync.Mutex
@@ -70,7 +70,7 @@ func newWorld(seed uint64, brokers int) (*world, error) {
 	}
 	for n := range uint64(transactions) {
 		g := position.GTID{SID: sourceID, Seq: n + 1}
-		tx := canal.Transaction{Mark: position.Mark{GTID: g, First: n + 1, File: "b.000001", Pos: n*100 + 200, Committed: w.began}, Final: true}
+		tx := txn.Transaction{Mark: position.Mark{GTID: g, First: n + 1, File: "b.000001", Pos: n*100 + 200, Committed: w.began}, Final: true}
 		if w.random.IntN(4) > 0 {
 			for range 1 + w.random.IntN(4) {
 				w.rows++
@@ -121,13 +121,13 @@ func (w *world) breaks() bool {
 	return w.random.Float64() < w.broken
 }
 
-func (s *source) Next(ctx context.Context) ([]canal.Transaction, error) {
+func (s *source) Next(ctx context.Context) ([]txn.Transaction, error) {
 	for {
 		if s.w.breaks() {
 			return nil, errSource
 		}
 		written := min(len(s.w.binlog), int(time.Since(s.w.began)/s.w.every))
-		var out []canal.Transaction
+		var out []txn.Transaction
 		for ; s.next < written && len(out) < 60; s.next++ {
 			if tx := s.w.binlog[s.next]; !s.from.Set.Has(tx.Mark.GTID) {
 				out = append(out, tx)

@@ -22,7 +22,7 @@ func Mutants() []Mutant { //nolint:funlen // a table
 	w.group.known, w.group.gtid = true, e
 `, `
 	w.group.known, w.group.gtid = true, e
-	if err := w.emit(Transaction{Mark: w.mark(h), Final: true}); err != nil {
+	if err := w.emit(txn.Transaction{Mark: w.mark(h), Final: true}); err != nil {
 		return err
 	}
 `}},
@@ -52,7 +52,7 @@ func Mutants() []Mutant { //nolint:funlen // a table
 			Harm:  "the position rots until the server purges what it still asks for",
 			Level: binlog, Package: fast, Test: "^TestCutAtEachEvent$",
 			Edits: []Edit{{"canal/group.go", `
-		if err := w.emit(Transaction{Mark: mark, Final: true}); err != nil {
+		if err := w.emit(txn.Transaction{Mark: mark, Final: true}); err != nil {
 			return err
 		}
 	} else if`, `

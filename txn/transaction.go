@@ -1,4 +1,4 @@
-package canal
+package txn
 
 import (
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -12,7 +12,7 @@ type Transaction struct {
 	// Mark is where the source stands after the transaction. For a part that is
 	// not Final it names the transaction, which is not yet published as a whole.
 	Mark position.Mark
-	// Rows are the inserted outbox rows, and the updated ones if Config.Updates asks
+	// Rows are the inserted outbox rows, and the updated ones if canal.Config.Updates asks
 	// for them, in binlog order; empty for a run.
 	Rows []schema.Row
 	// FirstRow is the number of outbox rows of the same transaction that were
