@@ -140,6 +140,9 @@ func checkAddress(cfg Config) error {
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
+// Close ends a server that is not run.
+func (s *Server) Close() error { return s.listener.Close() }
+
 // Run serves until ctx ends, then lets requests under way finish for a moment.
 func (s *Server) Run(ctx context.Context) error {
 	stopped := make(chan struct{})

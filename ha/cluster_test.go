@@ -26,7 +26,7 @@ func clusterOf(t testing.TB, n int, ca *authority) []Config {
 		id := string(rune('a' + i))
 		peers = append(peers, Peer{ID: id, Addr: ln.Addr().String(), CertName: id + ".nodes.test"})
 		c := DefaultConfig()
-		c.NodeID, c.DataDir, c.listener = id, t.TempDir(), ln
+		c.NodeID, c.DataDir, c.Listener = id, t.TempDir(), ln
 		c.HeartbeatTimeout = 600 * time.Millisecond // tests share their machine
 		if ca != nil {
 			ca.issue(t, id, []string{id + ".nodes.test"})
@@ -116,7 +116,7 @@ func TestClusterWithTLS(t *testing.T) {
 	waitUntil(t, "the leader misses the node", func() bool { return leader.unreachable.has(gone.dir.id.raftID()) })
 	must(t, leader.AppendDecision(ctx, "orders", Decision{Kind: "skip", By: "ann"}))
 	c := gone.cfg
-	c.listener = nil
+	c.Listener = nil
 	back := start(t, c)
 	waitUntil(t, "the node has caught up", func() bool {
 		st, _ := back.Connector("orders")
@@ -184,7 +184,7 @@ func TestB089LeadershipMoves(t *testing.T) {
 		}
 		turns <- next
 		c := n.cfg
-		c.listener = nil
+		c.Listener = nil
 		nodes[now.node] = start(t, c)
 		nodes[now.node].waitReady(t)
 		follow(now.node, nodes[now.node].Node)
@@ -224,7 +224,8 @@ func TestStepDownHandsOver(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, n := range nodes {
 		wg.Go(func() {
-			_ = n.Lead(ctx, func(ctx context.Context, _ uint64) error {
+			_ = n.Lead(ctx, func(lease context.Context, _ uint64) error {
+				ctx := either(ctx, lease)
 				if n.cfg.NodeID == blind {
 					return fmt.Errorf("kafka is out of reach: %w", ErrStepDown)
 				}
@@ -296,7 +297,7 @@ func TestNoBootstrapWithoutAllPeers(t *testing.T) {
 	lost := others[0]
 	must(t, lost.stop(t))
 	again := lost.cfg
-	again.listener, again.DataDir = nil, t.TempDir()
+	again.Listener, again.DataDir = nil, t.TempDir()
 	empty := start(t, again)
 	if _, err := empty.meet(testContext(t)); !errors.Is(err, errExists) {
 		t.Errorf("a node that lost its disk would begin a cluster of its own: %v", err)
@@ -318,7 +319,7 @@ func TestSnapshotReachesALateNode(t *testing.T) {
 	}
 	must(t, leader.raft.Snapshot().Error())
 	c := late.cfg
-	c.listener = nil
+	c.Listener = nil
 	late = start(t, c)
 	waitUntil(t, "the late node has the position", func() bool {
 		st, _ := late.Connector("orders")

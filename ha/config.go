@@ -125,8 +125,13 @@ type Config struct {
 	// ShutdownTimeout bounds the orderly end of Run.
 	ShutdownTimeout time.Duration
 
-	// listener takes the place of Listen in tests.
-	listener net.Listener
+	// Listener takes the place of listening on Listen, and is closed by the node.
+	Listener net.Listener
+	// Dialer makes the connections to peers; nil means net.Dialer.
+	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	// BeforeWrite is asked before each write to the log, and its error counts as one of
+	// the disk; nil asks nobody. It is for tests of what a broken disk does.
+	BeforeWrite func() error
 }
 
 // DefaultConfig returns the defaults of everything but NodeID, DataDir and the
@@ -168,6 +173,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Listen == "" {
 		c.Listen = c.Advertise
+	}
+	if c.Dialer == nil {
+		c.Dialer = (&net.Dialer{}).DialContext
 	}
 	return c
 }
@@ -253,7 +261,7 @@ func (c *Config) validateNetwork() (errs []error) {
 	if c.TLS != nil && (c.TLS.CertFile == "" || c.TLS.KeyFile == "" || c.TLS.CAFile == "") {
 		wrong("TLS: CertFile, KeyFile and CAFile are all needed")
 	}
-	if c.listener == nil {
+	if c.Listener == nil {
 		if host, _, err := net.SplitHostPort(c.Listen); err != nil {
 			wrong("Listen: %q is not host:port", c.Listen)
 		} else if c.TLS == nil && !c.Insecure && !loopback(host) {

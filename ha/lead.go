@@ -130,10 +130,10 @@ func (t *leaderTracker) next(ctx context.Context, last *leadership) (*leadership
 // then returned), the node ends (ErrShuttingDown, or why it failed), or f fails.
 //
 // f's context ends the moment the leadership ends, with the cause
-// ErrLeadershipLost, ErrShuttingDown or why the node failed, or that of ctx. f
-// is never called again before it has returned. While the node shuts down it
-// waits for f, and writes under a context of f's own still work. term is the
-// Raft term, for Run.Term.
+// ErrLeadershipLost, ErrShuttingDown or why the node failed, and not with ctx: f is
+// to look at that itself, and may bring its work to an orderly end then. f is never
+// called again before it has returned. While the node shuts down it waits for f, and
+// writes under a context of f's own still work. term is the Raft term, for Run.Term.
 //
 // When f returns while this node still leads: nil means that there is nothing
 // to do in this term; an error that wraps ErrStepDown makes the node hand its
@@ -145,7 +145,7 @@ func (t *leaderTracker) next(ctx context.Context, last *leadership) (*leadership
 //
 // Being the leader is no fence: a node that was paused believes in its
 // leadership for some time after another has taken over.
-func (n *Node) Lead(ctx context.Context, f func(ctx context.Context, term uint64) error) error {
+func (n *Node) Lead(ctx context.Context, f func(lease context.Context, term uint64) error) error {
 	var last, failing *leadership
 	var pause time.Duration
 	for {
@@ -183,20 +183,20 @@ func (n *Node) Lead(ctx context.Context, f func(ctx context.Context, term uint64
 	}
 }
 
-func (n *Node) leadOnce(ctx context.Context, l *leadership, f func(context.Context, uint64) error) error {
+func (n *Node) leadOnce(ctx context.Context, l *leadership, f func(lease context.Context, term uint64) error) error {
 	defer n.lead.active.Done()
-	ctx, cancel := context.WithCancelCause(ctx)
+	lease, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer cancel(nil)
+	defer end(nil)
 	wg.Go(func() {
 		select {
 		case <-l.done:
-			cancel(l.cause)
-		case <-ctx.Done():
+			end(l.cause)
+		case <-lease.Done():
 		}
 	})
-	return f(ctx, l.term)
+	return f(lease, l.term)
 }
 
 // trackLeadership follows raft's notices until ctx ends. Raft waits for the

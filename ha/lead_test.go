@@ -8,6 +8,13 @@ import (
 	"time"
 )
 
+// either ends with one of two contexts, with its cause.
+func either(a, b context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(a)
+	context.AfterFunc(b, func() { cancel(context.Cause(b)) })
+	return ctx
+}
+
 // leading runs Lead and hands out what f was called with.
 type leading struct {
 	began chan uint64 // terms
@@ -19,7 +26,8 @@ type leading struct {
 func leadUntil(ctx context.Context, n *Node) *leading {
 	l := &leading{make(chan uint64, 64), make(chan error, 64), make(chan error, 1)}
 	go func() {
-		l.done <- n.Lead(ctx, func(ctx context.Context, term uint64) error {
+		l.done <- n.Lead(ctx, func(lease context.Context, term uint64) error {
+			ctx := either(ctx, lease)
 			l.began <- term
 			<-ctx.Done()
 			l.ended <- context.Cause(ctx)
@@ -107,13 +115,36 @@ func TestLeadReportsTheLastSave(t *testing.T) {
 	n := alone(t, t.TempDir())
 	broken := errors.New("last save failed")
 	ctx, cancel := context.WithCancel(context.Background())
-	err := n.Lead(ctx, func(ctx context.Context, _ uint64) error {
+	err := n.Lead(ctx, func(lease context.Context, _ uint64) error {
+		ctx := either(ctx, lease)
 		cancel()
 		<-ctx.Done()
 		return broken
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("Lead: %v", err)
+	}
+}
+
+// TestLeadLetsWorkEndInOrder: the end of the caller's context is not the end of the
+// leadership, and what f saves then is stored.
+func TestLeadLetsWorkEndInOrder(t *testing.T) {
+	t.Parallel()
+	n := alone(t, t.TempDir())
+	ctx, cancel := context.WithCancel(context.Background())
+	err := n.Lead(ctx, func(lease context.Context, term uint64) error {
+		cancel()
+		run, _ := n.NewRun("orders", term)
+		if err := n.SavePosition(lease, "orders", run, at(10)); err != nil {
+			t.Error(err)
+		}
+		return lease.Err()
+	})
+	if err != nil {
+		t.Errorf("Lead: %v", err)
+	}
+	if s, _ := n.Connector("orders"); s.Position.IsZero() {
+		t.Error("nothing was stored")
 	}
 }
 
@@ -165,7 +196,8 @@ func TestB089TrackerNeverMissesALoss(t *testing.T) {
 	var running, calls, causes atomic.Int32
 	done := make(chan error, 1)
 	go func() {
-		done <- n.Lead(ctx, func(ctx context.Context, term uint64) error {
+		done <- n.Lead(ctx, func(lease context.Context, term uint64) error {
+			ctx := either(ctx, lease)
 			if running.Add(1) != 1 {
 				t.Error("f runs twice at once")
 			}

@@ -36,6 +36,9 @@ type logStore struct {
 	path      string
 	onFailure func(error)
 
+	// beforeWrite is Config.BeforeWrite.
+	beforeWrite func() error
+
 	// running is set once raft's own goroutines use the store.
 	running atomic.Bool
 
@@ -162,6 +165,15 @@ func (s *logStore) guard(write bool, access func() error) (err error) {
 	s.mu.Unlock()
 	if write && failed != nil {
 		return failed
+	}
+	if write && s.beforeWrite != nil {
+		store := access
+		access = func() error {
+			if err := s.beforeWrite(); err != nil {
+				return err
+			}
+			return store()
+		}
 	}
 	func() {
 		defer catch(s.path, &err)

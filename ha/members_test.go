@@ -23,7 +23,7 @@ func joining(t testing.TB, id string, configs []Config) Config {
 	}
 	t.Cleanup(func() { _ = ln.Close() }) // when no node took it
 	c := configs[0]
-	c.NodeID, c.DataDir, c.listener, c.Join, c.Advertise = id, t.TempDir(), ln, true, ln.Addr().String()
+	c.NodeID, c.DataDir, c.Listener, c.Join, c.Advertise = id, t.TempDir(), ln, true, ln.Addr().String()
 	return c
 }
 
@@ -161,7 +161,7 @@ func TestB095LostDiskComesBackUnderANewID(t *testing.T) {
 	lost := followers[0]
 	must(t, lost.stop(t))
 	c := lost.cfg
-	c.listener, c.DataDir = nil, t.TempDir()
+	c.Listener, c.DataDir = nil, t.TempDir()
 	empty := start(t, c)
 	waitVoters(t, leader, "a b c")
 	waitUntil(t, "the new id has the vote", func() bool {
@@ -324,7 +324,8 @@ func TestNodesThatAllFailDoNotPingPong(t *testing.T) {
 	calls := make(chan string, 1024)
 	for _, n := range nodes {
 		wg.Go(func() {
-			_ = n.Lead(ctx, func(ctx context.Context, _ uint64) error {
+			_ = n.Lead(ctx, func(lease context.Context, _ uint64) error {
+				ctx := either(ctx, lease)
 				calls <- n.cfg.NodeID
 				if healed.Load() {
 					<-ctx.Done()

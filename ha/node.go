@@ -82,6 +82,7 @@ func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, 
 			err = errors.Join(err, n.dir.close())
 		}
 	}()
+	n.dir.log.beforeWrite = cfg.BeforeWrite
 	n.fsm.setOrigin(n.dir.id.Cluster)
 	n.members.self = n.self()
 	if n.trans, err = n.transport(raftLog); err != nil {

@@ -45,7 +45,7 @@ func TestB094RecoverAfterQuorumLoss(t *testing.T) {
 		t.Errorf("done: %+v, planned %+v", done, plan)
 	}
 	for i := range configs {
-		configs[i].listener = nil
+		configs[i].Listener = nil
 		if i > 0 {
 			configs[i].DataDir = t.TempDir()
 		}
@@ -80,7 +80,7 @@ func TestB094RecoverTwoOfFive(t *testing.T) {
 		r.Survivors = []string{"b", "a"}
 		_, err := Recover(testContext(t), r)
 		must(t, err)
-		configs[i].listener = nil
+		configs[i].Listener = nil
 	}
 	left := startAll(t, configs[:2])
 	leader, _ = leaderOf(t, left)

@@ -27,7 +27,7 @@ func TestHintNeedsAMajority(t *testing.T) {
 
 	must(t, followers[0].stop(t))
 	c := followers[0].cfg
-	c.listener, c.Peers = nil, slices.Clone(c.Peers)
+	c.Listener, c.Peers = nil, slices.Clone(c.Peers)
 	for i, p := range c.Peers {
 		if p.ID == leader.cfg.NodeID {
 			c.Peers[i].Addr = freePorts(t, 1)[0] // as if a firewall refused it

@@ -48,14 +48,14 @@ func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	ln := n.cfg.listener
+	ln := n.cfg.Listener
 	if ln == nil {
 		if ln, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", n.cfg.Listen); err != nil {
 			return nil, fmt.Errorf("listening for peers: %w", err)
 		}
 	}
 	n.mux = &mux{
-		ln: ln, creds: creds, log: n.log, cluster: n.fsm.cluster, self: n.dir.id.raftID(),
+		ln: ln, dialer: n.cfg.Dialer, creds: creds, log: n.log, cluster: n.fsm.cluster, self: n.dir.id.raftID(),
 		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{}, from: map[raft.ServerID]int{},
 		waiting: newWaitingRoom(), requests: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge),
 	}
@@ -72,6 +72,7 @@ func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
 // mux owns the listener and every connection to and from peers.
 type mux struct {
 	ln        net.Listener
+	dialer    func(ctx context.Context, network, address string) (net.Conn, error)
 	creds     *peerTLS // nil: plain TCP
 	log       *slog.Logger
 	cluster   func() string
@@ -326,7 +327,7 @@ func (m *mux) dial(ctx context.Context, addr string, kind byte) (net.Conn, error
 		}
 	}()
 	id, addr := target(addr)
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	raw, err := m.dialer(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("dialing peer: %w", err)
 	}
@@ -349,7 +350,7 @@ func (m *mux) dial(ctx context.Context, addr string, kind byte) (net.Conn, error
 
 // probe connects and says nothing.
 func (m *mux) probe(ctx context.Context, addr string) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	conn, err := m.dialer(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}

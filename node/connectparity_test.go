@@ -17,7 +17,6 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/config"
-	"github.com/binlog-outbox/binlog-outbox/debezium"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -108,16 +107,14 @@ func startParityNode(t *testing.T) *restapi.Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const converter = "org.apache.kafka.connect.storage.StringConverter"
-	n := runNodeWith(t, cfg, debezium.File{Name: "worker.properties", Data: []byte(
-		"bootstrap.servers=" + kafka.Brokers()[0] + "\nkey.converter=" + converter + "\nvalue.converter=" + converter + "\nbinlog.outbox.kafka.delivery=at_least_once\n")}, NewLogger(cfg.Log, t.Output()))
+	n := runNode(t, cfg, Options{Compiler: &Compiler{Worker: workerFile(kafka.Brokers()[0], "binlog.outbox.kafka.delivery=at_least_once\n")}})
 	eventually(t, "the node leads", n.leads)
 	set, err := position.ParseSet(position.MySQL, mysql.sid.String()+":1-"+strconv.Itoa(firstTransactions))
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := position.Position{Flavor: position.MySQL, Server: mysql.sid.String(), Set: set, Seq: 1}
-	if err := n.node.SavePosition(t.Context(), "orders", ha.Run{Term: n.node.Status().Term, ID: "before"}, at); err != nil {
+	if err := n.store.SavePosition(t.Context(), "orders", ha.Run{Term: n.store.Status().Term, ID: "before"}, at); err != nil {
 		t.Fatal(err)
 	}
 	client := &http.Client{Transport: &http.Transport{}}

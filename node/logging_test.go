@@ -19,8 +19,8 @@ import (
 func TestLoggers(t *testing.T) {
 	c, _ := leading(t)
 	var out bytes.Buffer
-	c.d.log = NewLogger(config.Log{Level: "info", Levels: map[string]string{"raft": "warn"}}, &out)
-	kafka := c.d.log.With("component", "kafka").With("connector", "orders")
+	c.log = NewLogger(config.Log{Level: "info", Levels: map[string]string{"raft": "warn"}}, &out)
+	kafka := c.log.With("component", "kafka").With("connector", "orders")
 	level := func(name string) (string, bool) {
 		for _, l := range c.Loggers() {
 			if l.Name == name {
@@ -39,7 +39,7 @@ func TestLoggers(t *testing.T) {
 		t.Fatal(err)
 	}
 	kafka.Debug("second")
-	c.d.log.Debug("third")
+	c.log.Debug("third")
 	if got, limited := level("kafka"); got != "debug" || !limited {
 		t.Errorf("kafka is at %q, limited %v", got, limited)
 	}
@@ -56,7 +56,7 @@ func TestLoggers(t *testing.T) {
 	if err := c.SetLogger("root", "error", 0, ann); err != nil || kafka.Enabled(context.Background(), slog.LevelInfo) == false {
 		t.Error("the root's level is not that of a logger with its own")
 	}
-	if c.d.log.Enabled(context.Background(), slog.LevelWarn) {
+	if c.log.Enabled(context.Background(), slog.LevelWarn) {
 		t.Error("the root's level has not changed")
 	}
 }

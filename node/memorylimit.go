@@ -28,10 +28,6 @@ type memoryLimit struct {
 	most int64             // of the container; 0 without one
 }
 
-// LimitMemory lets the collector keep to what the node and its connectors need. It is for
-// the one node of a process, and is called before Run.
-func (d *Node) LimitMemory() { d.fleet.limitMemory(newMemoryLimit()) }
-
 // newMemoryLimit sets the collector's pace, and asks what the container may have.
 func newMemoryLimit() *memoryLimit {
 	if _, given := os.LookupEnv("GOGC"); !given {

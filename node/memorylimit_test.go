@@ -1,13 +1,9 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/config"
 )
@@ -40,23 +36,26 @@ func TestMemoryLimitFollowsTheFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := New(cfg, &Compiler{}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	d, err := New(cfg, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := d.node.Shutdown(context.Background()); err != nil {
+		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	var got int64
-	d.fleet.limitMemory(&memoryLimit{set: func(bytes int64) { got = bytes }})
+	limit := &memoryLimit{set: func(bytes int64) { got = bytes }}
+	if d.manager, err = newManager(d.manager.assembly, &Compiler{}, limit); err != nil {
+		t.Fatal(err)
+	}
 	if got != memoryOfNode {
 		t.Errorf("%d without connectors", got)
 	}
 	got = -1
-	d.fleet.runners["x"] = d.fleet.refuse("x", errors.New("it can't be built"))
-	d.fleet.reconcile() // the store does not know it
+	d.manager.instances["x"] = d.manager.refused("x", errors.New("it can't be built"))
+	d.manager.reconcile() // the store does not know it
 	if got != memoryOfNode {
 		t.Errorf("%d after it went", got)
 	}

@@ -1,17 +1,14 @@
 package node
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -36,14 +33,12 @@ connectors:
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := New(cfg, &Compiler{}, slog.New(slog.DiscardHandler), reg)
+	d, err := New(cfg, Options{Metrics: reg})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := d.node.Shutdown(ctx); err != nil {
+		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -45,8 +45,8 @@ func (n *notices) run(ctx context.Context, node *ha.Node) {
 
 // positions is one connector's part of the replicated store.
 type positions struct {
-	node    *ha.Node
-	notices *notices
+	store   *ha.Node
+	changes *notices
 	name    string
 	// declared is set when the node's file has the connector, false when only the
 	// store has it.
@@ -58,7 +58,7 @@ type positions struct {
 
 // Begin starts a run under the leadership of term.
 func (p *positions) Begin(term uint64) (position.Position, bool) {
-	run, state := p.node.NewRun(p.name, term)
+	run, state := p.store.NewRun(p.name, term)
 	p.mu.Lock()
 	p.run = run
 	p.mu.Unlock()
@@ -66,7 +66,7 @@ func (p *positions) Begin(term uint64) (position.Position, bool) {
 }
 
 func (p *positions) Position() (position.Position, bool) {
-	s, ok := p.node.Connector(p.name)
+	s, ok := p.store.Connector(p.name)
 	return s.Position, ok && !s.Position.IsZero()
 }
 
@@ -74,7 +74,7 @@ func (p *positions) SavePosition(ctx context.Context, pos position.Position) err
 	p.mu.Lock()
 	run := p.run
 	p.mu.Unlock()
-	err := p.node.SavePosition(ctx, p.name, run, pos)
+	err := p.store.SavePosition(ctx, p.name, run, pos)
 	var refused *ha.RejectedError
 	if errors.As(err, &refused) {
 		if refused.Reason == ha.ReasonBehind {
@@ -94,7 +94,7 @@ func (refusal) ErrCode() string { return "position_refused" }
 func (r refusal) Unwrap() error { return r.RejectedError }
 
 func (p *positions) RunState() connector.RunState {
-	s, _ := p.node.Connector(p.name)
+	s, _ := p.store.Connector(p.name)
 	if !p.declared && s.Config == nil {
 		return connector.Stopped // it is deleted, and its run state with it
 	}
@@ -104,4 +104,4 @@ func (p *positions) RunState() connector.RunState {
 	return connector.RunState(s.RunState.State)
 }
 
-func (p *positions) Changed() <-chan struct{} { return p.notices.next() }
+func (p *positions) Changed() <-chan struct{} { return p.changes.next() }

@@ -104,10 +104,10 @@ type hit struct {
 	before position.Position // of its transaction
 }
 
-func (c *control) newSearch(r *runner, id string) *search {
+func (a *api) newSearch(r *instance, id string) *search {
 	s := &search{name: r.name, id: id, spelled: connector.Spellings(id), ended: make(chan struct{})}
 	s.state = admin.Search{State: admin.SearchRunning, Begun: time.Now().UTC()}
-	look, err := c.observe(r, "search")
+	look, err := a.observe(r, "search")
 	if err == nil {
 		look.canal.Needed, look.canal.Updates, look.canal.RefusePartialUpdates = look.route.IDColumns, false, false
 		look.canal.Dialer = paced(int64(r.config.Trace.ScanRate), look.canal.Dialer)

@@ -150,7 +150,7 @@ connectors:
 		t.Fatal(err)
 	}
 	logged := &lockedText{}
-	n := runNodeLogging(t, cfg, slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	n := runNode(t, cfg, Options{Logger: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Compiler: &Compiler{}})
 	eventually(t, "an error of a server", func() bool { c := n.of("a"); return c.LastError != nil })
 	for _, path := range []string{"/v1/status", "/v1/connectors/a", "/connectors/a", "/connectors/a/config", "/connectors/a/status", "/readyz", "/readyz?verbose"} {
 		if _, text := n.call(t, "GET", path, "", nil); strings.Contains(text, "127.0.0.7") || strings.Contains(text, "hunter2") {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,7 +17,6 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
-	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/router"
 	"github.com/binlog-outbox/binlog-outbox/schema"
@@ -236,51 +234,6 @@ func (s *sources) decided(c *canal.Config) error {
 	return nil
 }
 
-// phantomKind is the kind of decisions about transactions that are lost; the key
-// is their set.
-const phantomKind = "phantom"
-
-// decisions are one connector's in the replicated store.
-type decisions struct {
-	node *ha.Node
-	name string
-}
-
-// AcceptedPhantoms adds up all that was accepted.
-func (d *decisions) AcceptedPhantoms() (*position.Set, error) {
-	state, _ := d.node.Connector(d.name)
-	var all *position.Set
-	for _, one := range state.Decisions {
-		if one.Kind != phantomKind {
-			continue
-		}
-		set, err := position.ParseSet(position.MySQL, one.Key)
-		if err != nil {
-			return nil, fmt.Errorf("reading the decision about lost transactions: %w", err)
-		}
-		if all == nil {
-			all = position.NewSet(position.MySQL)
-		}
-		all.AddSet(set)
-	}
-	return all, nil
-}
-
-// AcceptPhantoms records a loss under its set.
-func (d *decisions) AcceptPhantoms(ctx context.Context, lost *position.Set, server string) error {
-	data, err := json.Marshal(struct {
-		Server       string `json:"server"`
-		Transactions uint64 `json:"transactions"`
-	}{server, lost.Count()})
-	if err != nil {
-		return err
-	}
-	return d.node.AppendDecision(ctx, d.name, ha.Decision{
-		Kind: phantomKind, Version: 1, Key: lost.String(), Data: data, By: "policy",
-		Reason: "the server lacks them, they were published, and source.phantoms is accept",
-	})
-}
-
 // checkTables looks whether the outbox tables are there and have the columns that
 // the configuration names, so that it is known before the first row. What is
 // missing is waited for.
@@ -392,18 +345,3 @@ func (e *modeError) Error() string {
 }
 func (*modeError) Retryable() bool { return false }
 func (*modeError) ErrCode() string { return "gtid_off" }
-
-// connectorConfig takes the connector's own settings from the tree.
-func connectorConfig(node *config.Config, c *config.Connector) connector.Config {
-	cc := connector.DefaultConfig()
-	cc.Name = c.Name
-	cc.Limits = connector.Limits{Rows: c.Limits.BatchRecords, Bytes: int(c.Limits.BatchBytes)}
-	cc.RetryInitial, cc.RetryMax = c.Retry.Initial, c.Retry.Max
-	cc.MaxAttempts, cc.SequenceHeaders = c.Retry.MaxAttempts, c.Headers.Sequence
-	cc.Errors = connector.Errors{
-		Row: connector.Action(c.Errors.Row), Record: connector.Action(c.Errors.Record), DeadLetterTopic: c.DeadLetterTopic(),
-	}
-	cc.HeartbeatEvery = c.Heartbeat.Interval
-	cc.DrainTimeout = max(time.Second, node.Node.ShutdownTimeout/2)
-	return cc
-}

@@ -81,12 +81,12 @@ func TestF15AcceptedLossIsRecorded(t *testing.T) {
 		if err := s.decided(&c); err != nil || c.OnPhantoms != nil || c.Accepted != nil {
 			t.Errorf("without a store: %+v, %v", c, err)
 		}
-		s.decisions = &decisions{node: n, name: "orders"}
+		s.decisions = &decisions{store: n, name: "orders"}
 		if err := s.decided(&c); err != nil || c.Accepted != nil || (c.OnPhantoms != nil) != (policy == config.PhantomsAccept) {
 			t.Errorf("policy %s: %+v, %v", policy, c, err)
 		}
 	}
-	d := &decisions{node: n, name: "orders"}
+	d := &decisions{store: n, name: "orders"}
 	for _, text := range []string{"3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10", "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10", "11111111-2222-3333-4444-555555555555:1"} {
 		set, err := position.ParseSet(position.MySQL, text)
 		if err != nil {

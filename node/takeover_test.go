@@ -90,7 +90,7 @@ connectors:
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := runNode(t, cfg)
+	n := runNode(t, cfg, Options{})
 	eventually(t, "the connector fails", func() bool { return n.of("shop").State == "failed" })
 	c := n.of("shop")
 	if c.LastError == nil || c.LastError.Code != "debezium_offset_found" || !strings.Contains(c.LastError.Message, "--gtid-set u:1-13") || c.Published != 0 {

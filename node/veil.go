@@ -16,14 +16,6 @@ func veiled(log *slog.Logger, c *config.Connector) *slog.Logger {
 	return slog.New(&veilingHandler{log.Handler(), c})
 }
 
-// veil hides in a text what references of the connector's settings stand for.
-func (r *runner) veil(text string) string {
-	if r.config == nil {
-		return text
-	}
-	return r.config.Veil(text)
-}
-
 // unveiled is err without what references of the connector's settings stand for.
 func unveiled(c *config.Connector, err error) error {
 	if err == nil || !c.Veils() {

@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/admin/admintest"
@@ -45,7 +42,7 @@ connectors:
 // started runs a node until the test ends, and returns its URL when it leads.
 func started(t *testing.T, cfg *config.Config) (url string) {
 	t.Helper()
-	n, err := node.New(cfg, &node.Compiler{}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	n, err := node.New(cfg, node.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,20 +7,17 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // runDaemon works until ctx ends.
 func runDaemon(ctx context.Context, cfg *config.Config, comp *node.Compiler, log *slog.Logger) error {
-	n, err := node.New(cfg, comp, log, prometheus.NewRegistry())
+	n, err := node.New(cfg, node.Options{Compiler: comp, Logger: log, LimitMemory: true})
 	if err != nil {
 		return err
 	}
 	defer hearHangups(log)()
-	n.LimitMemory()
 	log.Info("starting", "node", cfg.Node.ID, "version", node.Version().Version, "connectors", len(cfg.Connectors))
 	err = n.Run(ctx)
 	log.Info("stopped", "error", err)

@@ -4,22 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
-// control carries out what operators ask for over HTTP. What is stored goes through
-// the replicated store, at any node; the connectors at the leader follow it.
-type control struct{ d *Node }
+// api answers what the admin server is asked, and carries out what operators ask for.
+// What is stored goes through the replicated store, at any node; the connectors at the
+// leader follow it.
+type api struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	store    *ha.Node
+	manager  *manager
+	searches *searches
+	dial     dialer
+	now      func() time.Time
+}
 
 // controlTimeout bounds one request to the store; a new leader is found meanwhile.
 const controlTimeout = 10 * time.Second
 
-func (c *control) runner(name string) (*runner, error) {
-	for _, r := range c.d.fleet.all() {
+func (a *api) instance(name string) (*instance, error) {
+	for _, r := range a.manager.all() {
 		if r.name == name {
 			return r, nil
 		}
@@ -28,53 +39,32 @@ func (c *control) runner(name string) (*runner, error) {
 }
 
 // Connector implements admin.Control.
-func (c *control) Connector(name string) (admin.Connector, error) {
-	r, err := c.runner(name)
+func (a *api) Connector(name string) (admin.Connector, error) {
+	r, err := a.instance(name)
 	if err != nil {
 		return admin.Connector{}, err
 	}
-	return r.status(c.d.node), nil
+	return a.status(r), nil
 }
 
 // SetRunState implements admin.Control.
-func (c *control) SetRunState(ctx context.Context, name string, want admin.RunState, by admin.Order) error {
-	if _, err := c.runner(name); err != nil {
+func (a *api) SetRunState(ctx context.Context, name string, want admin.RunState, by admin.Order) error {
+	if _, err := a.instance(name); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	return problem(c.d.node.SetRunState(ctx, name, ha.RunState(want), by.Reason, by.By))
+	return problem(a.store.SetRunState(ctx, name, ha.RunState(want), by.Reason, by.By))
 }
 
 // Restart implements admin.Control.
-func (c *control) Restart(ctx context.Context, name string, by admin.Order) error {
-	if _, err := c.runner(name); err != nil {
+func (a *api) Restart(ctx context.Context, name string, by admin.Order) error {
+	if _, err := a.instance(name); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	return problem(c.d.node.RestartConnector(ctx, name, by.Reason, by.By))
-}
-
-// followRestarts restarts the connectors whose restarts the store counts, until ctx
-// ends: they may have been asked for at any node.
-func (f *fleet) followRestarts(ctx context.Context) {
-	seen := map[string]uint64{}
-	for {
-		changed := f.notices.next()
-		for _, r := range f.all() {
-			st, _ := f.node.Connector(r.name)
-			if n, known := seen[r.name]; known && n != st.Restarts {
-				r.worker.Restart()
-			}
-			seen[r.name] = st.Restarts
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	return problem(a.store.RestartConnector(ctx, name, by.Reason, by.By))
 }
 
 // problem tells HTTP clients what an error of the store means to them.

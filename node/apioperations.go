@@ -16,8 +16,8 @@ import (
 )
 
 // Cluster implements admin.Operations.
-func (c *control) Cluster() admin.Cluster {
-	s := c.d.node.Status()
+func (a *api) Cluster() admin.Cluster {
+	s := a.store.Status()
 	out := admin.Cluster{
 		ID: s.Cluster, Node: s.NodeID, Role: string(s.Role), Leader: s.LeaderID, Term: s.Term,
 		CommitIndex: s.CommitIndex, AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, Ready: s.Ready, Error: s.Error,
@@ -27,57 +27,57 @@ func (c *control) Cluster() admin.Cluster {
 		seconds := s.LastContact.Seconds()
 		out.LastContact = &seconds
 	}
-	for _, m := range c.d.node.Members() {
+	for _, m := range a.store.Members() {
 		out.Members = append(out.Members, admin.Member{ID: m.ID, Address: m.Address, Voter: m.Voter, Leader: m.Leader, Reachable: m.Reachable})
 	}
 	return out
 }
 
 // AddMember implements admin.Operations.
-func (c *control) AddMember(ctx context.Context, id, address string, by admin.Order) error {
+func (a *api) AddMember(ctx context.Context, id, address string, by admin.Order) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	return problem(c.d.node.AddMember(ctx, id, address, by.Reason, by.By))
+	return problem(a.store.AddMember(ctx, id, address, by.Reason, by.By))
 }
 
 // RemoveMember implements admin.Operations.
-func (c *control) RemoveMember(ctx context.Context, id string, force bool, by admin.Order) error {
+func (a *api) RemoveMember(ctx context.Context, id string, force bool, by admin.Order) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	return problem(c.d.node.RemoveMember(ctx, id, force, by.Reason, by.By))
+	return problem(a.store.RemoveMember(ctx, id, force, by.Reason, by.By))
 }
 
 // Promote implements admin.Operations.
-func (c *control) Promote(ctx context.Context, id string, by admin.Order) error {
+func (a *api) Promote(ctx context.Context, id string, by admin.Order) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	return problem(c.d.node.Promote(ctx, id, by.Reason, by.By))
+	return problem(a.store.Promote(ctx, id, by.Reason, by.By))
 }
 
 // TransferLeadership implements admin.Operations.
-func (c *control) TransferLeadership(ctx context.Context, to string, by admin.Order) error {
+func (a *api) TransferLeadership(ctx context.Context, to string, by admin.Order) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	return problem(c.d.node.TransferLeadership(ctx, to, by.Reason, by.By))
+	return problem(a.store.TransferLeadership(ctx, to, by.Reason, by.By))
 }
 
 // Snapshot implements admin.Operations.
-func (c *control) Snapshot(ctx context.Context, w io.Writer, by admin.Order) error {
-	return problem(c.d.node.Snapshot(ctx, w, by.Reason, by.By))
+func (a *api) Snapshot(ctx context.Context, w io.Writer, by admin.Order) error {
+	return problem(a.store.Snapshot(ctx, w, by.Reason, by.By))
 }
 
 // Audit implements admin.Operations.
-func (c *control) Audit() []admin.AuditEntry {
+func (a *api) Audit() []admin.AuditEntry {
 	out := []admin.AuditEntry{}
-	for _, e := range c.d.node.Audit() {
+	for _, e := range a.store.Audit() {
 		out = append(out, admin.AuditEntry(e))
 	}
 	return out
 }
 
 // Config implements admin.Operations.
-func (c *control) Config() (json.RawMessage, error) {
-	text, err := c.d.cfg.Show(true)
+func (a *api) Config() (json.RawMessage, error) {
+	text, err := a.cfg.Show(true)
 	if err != nil {
 		return nil, err
 	}
@@ -85,17 +85,17 @@ func (c *control) Config() (json.RawMessage, error) {
 }
 
 // levels are the levels of the daemon's log.
-func (c *control) levels() *levels {
-	if h, ok := c.d.log.Handler().(*leveled); ok {
+func (a *api) levels() *levels {
+	if h, ok := a.log.Handler().(*leveled); ok {
 		return h.levels
 	}
 	return &levels{}
 }
 
 // Loggers implements admin.Operations.
-func (c *control) Loggers() []admin.Logger {
+func (a *api) Loggers() []admin.Logger {
 	out := []admin.Logger{}
-	l, now := c.levels(), time.Now()
+	l, now := a.levels(), a.now()
 	for _, name := range l.names() {
 		at := l.of(name, now)
 		out = append(out, admin.Logger{Name: name, Level: strings.ToLower(at.level.String()), Until: timeOrNil(at.until), Changed: timeOrNil(at.at)})
@@ -105,8 +105,8 @@ func (c *control) Loggers() []admin.Logger {
 
 // SetLogger implements admin.Operations. It must work without a leader, so that it
 // is told in this node's log and nowhere else.
-func (c *control) SetLogger(name, level string, during time.Duration, by admin.Order) error {
-	set := change{at: time.Now()}
+func (a *api) SetLogger(name, level string, during time.Duration, by admin.Order) error {
+	set := change{at: a.now()}
 	switch strings.ToLower(level) {
 	case "debug", "info", "warn", "error":
 		set.level = parseLevel(level)
@@ -114,11 +114,11 @@ func (c *control) SetLogger(name, level string, during time.Duration, by admin.O
 		return badOffset("level: %q is not debug, info, warn or error", level)
 	}
 	if during > 0 {
-		set.until = time.Now().Add(during)
+		set.until = a.now().Add(during)
 	}
-	if !c.levels().set(name, set) {
+	if !a.levels().set(name, set) {
 		return &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeLoggerNotFound, Detail: fmt.Sprintf("there is no logger %q", name)}
 	}
-	c.d.log.Log(context.Background(), slog.LevelWarn, "log level set", "logger", name, "level", level, "for", during.String(), "by", by.By, "reason", by.Reason)
+	a.log.Log(context.Background(), slog.LevelWarn, "log level set", "logger", name, "level", level, "for", during.String(), "by", by.By, "reason", by.Reason)
 	return nil
 }

@@ -18,25 +18,25 @@ import (
 
 // leading is a daemon that leads, with its connectors not at work: their source
 // and Kafka are away.
-func leading(t *testing.T) (*control, *runner) {
+func leading(t *testing.T) (*api, *instance) {
 	t.Helper()
 	d := testDaemon(t, prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
-	go func() { d.notices.run(ctx, d.node); done <- struct{}{} }()
-	go func() { _ = d.node.Run(ctx); done <- struct{}{} }()
+	go func() { d.changes.run(ctx, d.store); done <- struct{}{} }()
+	go func() { _ = d.store.Run(ctx); done <- struct{}{} }()
 	t.Cleanup(func() {
 		cancel()
 		<-done
 		<-done
 	})
-	for !d.node.Status().Ready {
+	for !d.store.Status().Ready {
 		if t.Context().Err() != nil {
 			t.Fatal("no leader")
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return &control{d}, d.fleet.all()[0]
+	return d.api, d.manager.all()[0]
 }
 
 var ann = admin.Order{By: "ann", Reason: "test"}
@@ -70,7 +70,7 @@ func TestControlIsAudited(t *testing.T) {
 		t.Fatal(err)
 	}
 	var actions []string
-	for _, e := range c.d.node.Audit() {
+	for _, e := range c.store.Audit() {
 		if e.By != ann.By || e.Reason != ann.Reason || e.Connector != name {
 			t.Errorf("%+v", e)
 		}
@@ -103,21 +103,21 @@ func TestRestartReachesTheConnector(t *testing.T) {
 	defer cancel()
 	lease, end := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
-	go func() { r.worker.Run(ctx, lease, 1); done <- struct{}{} }()
-	go func() { c.d.fleet.followRestarts(ctx); done <- struct{}{} }()
+	go func() { r.connector.Run(ctx, lease, 1); done <- struct{}{} }()
+	go func() { c.manager.followRestarts(ctx); done <- struct{}{} }()
 	defer func() { cancel(); end(); <-done; <-done }()
-	waitFor(t, "a failed attempt", func() bool { return r.worker.Status().LastError != nil })
+	waitFor(t, "a failed attempt", func() bool { return r.connector.Status().LastError != nil })
 	// The pauses grow to a minute: a restart is seen by an attempt that is sooner.
 	var before time.Time
 	waitFor(t, "a long pause", func() bool {
-		e := r.worker.Status().LastError
+		e := r.connector.Status().LastError
 		before = e.At
 		return time.Until(e.Retrying) > 2*time.Second
 	})
 	if err := c.Restart(t.Context(), r.name, ann); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the next attempt", func() bool { return r.worker.Status().LastError.At.After(before) })
+	waitFor(t, "the next attempt", func() bool { return r.connector.Status().LastError.At.After(before) })
 	if took := time.Since(before); took > 30*time.Second {
 		t.Errorf("the restart took %v", took)
 	}
@@ -149,8 +149,8 @@ func TestSetOffset(t *testing.T) {
 	c, r := leading(t)
 	name, ctx := r.name, t.Context()
 	at := position.Position{Flavor: position.MySQL, Set: gtids(t, sid+":1-10"), Seq: 7}
-	run, _ := c.d.node.NewRun(name, c.d.node.Status().Term)
-	if err := c.d.node.SavePosition(ctx, name, run, at); err != nil {
+	run, _ := c.store.NewRun(name, c.store.Status().Term)
+	if err := c.store.SavePosition(ctx, name, run, at); err != nil {
 		t.Fatal(err)
 	}
 	choice := admin.OffsetChoice{GTIDSet: sid + ":1-6:20-21", DryRun: true}

@@ -30,7 +30,7 @@ connectors:
 // oneEvent asks a node for an event in the connector orders.
 func (n *aNode) oneEvent(t *testing.T, id string) admin.ConnectorEvent {
 	t.Helper()
-	e, err := (&control{n.Node}).Event(t.Context(), id, "orders")
+	e, err := n.api.Event(t.Context(), id, "orders")
 	if err != nil || len(e.Connectors) != 1 || e.ID != id {
 		t.Fatalf("%+v, %v", e, err)
 	}
@@ -69,7 +69,7 @@ func TestEventOfALiveConnector(t *testing.T) {
 
 	n = startNode(t, "n1", dir, yaml)
 	eventually(t, "that it streams", n.is("orders", "running"))
-	eventually(t, "that it leads", func() bool { return n.node.Status().Role == "leader" })
+	eventually(t, "that it leads", func() bool { return n.store.Status().Role == "leader" })
 	if e := n.oneEvent(t, "7"); e.Where != admin.EventNotSeen || e.Known.Off {
 		t.Errorf("a new process knows of %+v", e)
 	}
@@ -77,7 +77,7 @@ func TestEventOfALiveConnector(t *testing.T) {
 		"7":  {Where: admin.EventPassed, Search: &admin.Search{State: admin.SearchFound}},
 		"77": {Where: admin.EventNotSeen, Search: &admin.Search{State: admin.SearchNotFound}},
 	} {
-		if _, err := (&control{n.Node}).Search(t.Context(), id, "orders", ann); err != nil {
+		if _, err := n.api.Search(t.Context(), id, "orders", ann); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the end of the search", func() bool { return n.oneEvent(t, id).Search.State == want.Search.State })
@@ -108,10 +108,10 @@ func checkEventContract(t *testing.T, url string) {
 func TestEventThatWaits(t *testing.T) {
 	source := canaltest.StartOutbox(t, 20)
 	n := startNode(t, "n1", t.TempDir(), scriptedConnector(source, "127.0.0.1:1", ""))
-	eventually(t, "an error", func() bool { return n.theRunner("orders").worker.Status().LastError != nil })
-	c := &control{n.Node}
-	run, _ := n.node.NewRun("orders", n.node.Status().Term)
-	if err := n.node.SavePosition(t.Context(), "orders", run, position.Position{Flavor: position.MySQL, Set: gtids(t, sid+":1-2")}); err != nil {
+	eventually(t, "an error", func() bool { return n.instance("orders").connector.Status().LastError != nil })
+	c := n.api
+	run, _ := n.store.NewRun("orders", n.store.Status().Term)
+	if err := n.store.SavePosition(t.Context(), "orders", run, position.Position{Flavor: position.MySQL, Set: gtids(t, sid+":1-2")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Search(t.Context(), "7", "", ann); err != nil {
@@ -138,8 +138,8 @@ func TestEventThatWaits(t *testing.T) {
 func TestOneSearchAtATime(t *testing.T) {
 	source := canaltest.StartOutbox(t, 2000)
 	n := startNode(t, "n1", t.TempDir(), scriptedConnector(source, "127.0.0.1:1", "    trace: {scan_rate: 1kB}\n"))
-	c := &control{n.Node}
-	eventually(t, "a leader", func() bool { return n.node.Status().Role == "leader" })
+	c := n.api
+	eventually(t, "a leader", func() bool { return n.store.Status().Role == "leader" })
 	if _, err := c.Search(t.Context(), "1999", "orders", ann); err != nil {
 		t.Fatal(err)
 	}
@@ -168,10 +168,10 @@ func TestFollowersAskTheLeader(t *testing.T) {
 	nodes := startCluster(t, scriptedConnector(source, "127.0.0.1:1", ""))
 	leader, followers := leaderAmong(t, nodes)
 	for _, f := range followers {
-		eventually(t, "that all know the leader", func() bool { return f.node.Status().LeaderID == leader.id && f.node.Status().Ready })
+		eventually(t, "that all know the leader", func() bool { return f.store.Status().LeaderID == leader.id && f.store.Status().Ready })
 	}
 	for _, f := range followers {
-		c := &control{f.Node}
+		c := f.api
 		e, err := c.Event(t.Context(), "7", "")
 		if err != nil || e.Node != leader.id || len(e.Connectors) != 1 {
 			t.Errorf("%s answers %+v, %v", f.id, e, err)
@@ -180,7 +180,7 @@ func TestFollowersAskTheLeader(t *testing.T) {
 			t.Errorf("an unknown connector: %v", err)
 		}
 	}
-	if _, err := (&control{followers[0].Node}).Search(t.Context(), "7", "orders", ann); err != nil {
+	if _, err := followers[0].api.Search(t.Context(), "7", "orders", ann); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the other follower's view of the search", func() bool {

@@ -14,22 +14,22 @@ import (
 )
 
 // Status tells the admin server about the node and all its connectors.
-func (d *Node) Status() admin.Status {
-	raft := d.node.Status()
+func (a *api) Status() admin.Status {
+	raft := a.store.Status()
 	s := admin.Status{
-		Node: d.cfg.Node.ID, Version: Version().Version, Role: string(raft.Role), Leader: raft.LeaderID, Term: raft.Term,
+		Node: a.cfg.Node.ID, Version: Version().Version, Role: string(raft.Role), Leader: raft.LeaderID, Term: raft.Term,
 		Connectors: []admin.Connector{},
 	}
-	for _, r := range d.fleet.all() {
-		s.Connectors = append(s.Connectors, r.status(d.node))
+	for _, r := range a.manager.all() {
+		s.Connectors = append(s.Connectors, a.status(r))
 	}
 	return s
 }
 
 // Checks tells what readiness depends on: the cluster on every node, and where
 // this node leads, that each connector that should run does.
-func (d *Node) Checks() []admin.Check {
-	raft := d.node.Status()
+func (a *api) Checks() []admin.Check {
+	raft := a.store.Status()
 	checks := []admin.Check{{Name: "cluster", OK: raft.Ready, Detail: raft.Error}}
 	if !raft.Ready && raft.Error == "" {
 		checks[0].Detail = "no leader is known"
@@ -37,8 +37,8 @@ func (d *Node) Checks() []admin.Check {
 	if raft.Role != ha.Leader {
 		return checks
 	}
-	for _, r := range d.fleet.all() {
-		s := r.worker.Status()
+	for _, r := range a.manager.all() {
+		s := r.connector.Status()
 		check := admin.Check{Name: "connector " + s.Name, OK: true}
 		switch {
 		case s.State == connector.StatePaused || s.State == connector.StateStopped:
@@ -57,16 +57,16 @@ func (d *Node) Checks() []admin.Check {
 }
 
 // status is one connector as this node knows it.
-func (r *runner) status(node *ha.Node) admin.Connector {
+func (a *api) status(r *instance) admin.Connector {
 	var delivery config.Delivery
 	if r.config != nil {
 		delivery = r.config.Kafka.Delivery
 	}
-	s := connectorStatus(r.worker.Status(), delivery)
+	s := connectorStatus(r.connector.Status(), delivery)
 	if s.LastError != nil {
 		s.LastError.Message = r.veil(s.LastError.Message)
 	}
-	stored, _ := node.Connector(r.name)
+	stored, _ := a.store.Connector(r.name)
 	s.Wanted = admin.Wanted{
 		State: admin.RunState(cmp.Or(stored.RunState.State, ha.Running)), Reason: stored.RunState.Reason, By: stored.RunState.By, At: timeOrNil(stored.RunState.At),
 	}

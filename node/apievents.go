@@ -31,24 +31,24 @@ type eventReply struct {
 }
 
 // Event implements admin.Finder.
-func (c *control) Event(ctx context.Context, id, name string) (admin.Event, error) {
-	return c.ask(ctx, eventQuestion{Ask: "event", ID: id, Connector: name})
+func (a *api) Event(ctx context.Context, id, name string) (admin.Event, error) {
+	return a.ask(ctx, eventQuestion{Ask: "event", ID: id, Connector: name})
 }
 
 // Search implements admin.Finder.
-func (c *control) Search(ctx context.Context, id, name string, by admin.Order) (admin.Event, error) {
-	return c.ask(ctx, eventQuestion{Ask: "search", ID: id, Connector: name, Order: by})
+func (a *api) Search(ctx context.Context, id, name string, by admin.Order) (admin.Event, error) {
+	return a.ask(ctx, eventQuestion{Ask: "search", ID: id, Connector: name, Order: by})
 }
 
 // EndSearch implements admin.Finder.
-func (c *control) EndSearch(ctx context.Context, id string, by admin.Order) (admin.Event, error) {
-	return c.ask(ctx, eventQuestion{Ask: "end", ID: id, Order: by})
+func (a *api) EndSearch(ctx context.Context, id string, by admin.Order) (admin.Event, error) {
+	return a.ask(ctx, eventQuestion{Ask: "end", ID: id, Order: by})
 }
 
 // ask answers at the leader, and elsewhere brings the question there.
-func (c *control) ask(ctx context.Context, q eventQuestion) (admin.Event, error) {
-	if c.d.node.Status().Role == ha.Leader {
-		return c.eventHere(q)
+func (a *api) ask(ctx context.Context, q eventQuestion) (admin.Event, error) {
+	if a.store.Status().Role == ha.Leader {
+		return a.eventHere(q)
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
@@ -56,13 +56,13 @@ func (c *control) ask(ctx context.Context, q eventQuestion) (admin.Event, error)
 	if err != nil {
 		return admin.Event{}, err
 	}
-	answer, err := c.d.node.AskLeader(ctx, text)
+	answer, err := a.store.AskLeader(ctx, text)
 	if err != nil {
 		return admin.Event{}, problem(err)
 	}
 	var back eventReply
 	if err := json.Unmarshal(answer, &back); err != nil || back.Event.Node == "" && back.Problem == nil {
-		return admin.Event{}, problem(fmt.Errorf("the leader, %s, does not answer about events: its release may be older: %w", c.d.node.Status().LeaderID, ha.ErrBusy))
+		return admin.Event{}, problem(fmt.Errorf("the leader, %s, does not answer about events: its release may be older: %w", a.store.Status().LeaderID, ha.ErrBusy))
 	}
 	if back.Problem != nil {
 		return admin.Event{}, back.Problem
@@ -71,14 +71,14 @@ func (c *control) ask(ctx context.Context, q eventQuestion) (admin.Event, error)
 }
 
 // answerEvent answers another node, when its question is about an event.
-func (c *control) answerEvent(question []byte) ([]byte, bool) {
+func (a *api) answerEvent(question []byte) ([]byte, bool) {
 	var q eventQuestion
 	if json.Unmarshal(question, &q) != nil || q.Ask == "" {
 		return nil, false
 	}
 	var back eventReply
 	var err error
-	if back.Event, err = c.eventHere(q); err != nil {
+	if back.Event, err = a.eventHere(q); err != nil {
 		p, ok := errors.AsType[*admin.Problem](err)
 		if !ok {
 			p = &admin.Problem{Status: http.StatusInternalServerError, Code: admin.CodeInternal, Detail: err.Error()}
@@ -90,37 +90,37 @@ func (c *control) answerEvent(question []byte) ([]byte, bool) {
 }
 
 // eventHere answers as the leader.
-func (c *control) eventHere(q eventQuestion) (admin.Event, error) {
+func (a *api) eventHere(q eventQuestion) (admin.Event, error) {
 	if q.Ask == "end" {
-		name, err := c.d.searches.end(q.ID)
+		name, err := a.searches.end(q.ID)
 		if err != nil {
 			return admin.Event{}, err
 		}
-		c.d.log.Info("search for an event ended", "connector", name, "event", q.ID, "by", q.Order.By, "reason", q.Order.Reason)
-		return c.found(q.ID, name)
+		a.log.Info("search for an event ended", "connector", name, "event", q.ID, "by", q.Order.By, "reason", q.Order.Reason)
+		return a.found(q.ID, name)
 	}
 	if q.Connector != "" {
-		if _, err := c.runner(q.Connector); err != nil {
+		if _, err := a.instance(q.Connector); err != nil {
 			return admin.Event{}, err
 		}
 	}
 	if q.Ask == "search" {
-		r, err := c.searchable(q.Connector)
+		r, err := a.searchable(q.Connector)
 		if err == nil {
-			err = c.d.searches.begin(c.newSearch(r, q.ID))
+			err = a.searches.begin(a.newSearch(r, q.ID))
 		}
 		if err != nil {
 			return admin.Event{}, err
 		}
-		c.d.log.Info("searching for an event", "connector", r.name, "event", q.ID, "by", q.Order.By, "reason", q.Order.Reason)
+		a.log.Info("searching for an event", "connector", r.name, "event", q.ID, "by", q.Order.By, "reason", q.Order.Reason)
 		q.Connector = r.name
 	}
-	return c.found(q.ID, q.Connector)
+	return a.found(q.ID, q.Connector)
 }
 
 // searchable is the connector whose source is to be searched.
-func (c *control) searchable(name string) (*runner, error) {
-	all := c.d.fleet.all()
+func (a *api) searchable(name string) (*instance, error) {
+	all := a.manager.all()
 	for _, r := range all {
 		switch {
 		case r.name != name && (name != "" || len(all) > 1):
@@ -139,24 +139,24 @@ type finder interface {
 }
 
 // found says what is known of an event in one connector, or in all.
-func (c *control) found(id, name string) (admin.Event, error) {
-	out := admin.Event{ID: id, Node: c.d.cfg.Node.ID, Connectors: []admin.ConnectorEvent{}}
-	for _, r := range c.d.fleet.all() {
+func (a *api) found(id, name string) (admin.Event, error) {
+	out := admin.Event{ID: id, Node: a.cfg.Node.ID, Connectors: []admin.ConnectorEvent{}}
+	for _, r := range a.manager.all() {
 		if name != "" && r.name != name {
 			continue
 		}
 		e := admin.ConnectorEvent{Connector: r.name, Where: admin.EventNotSeen, Known: admin.EventsKnown{Off: true}}
-		if f, ok := r.worker.(finder); ok {
+		if f, ok := r.connector.(finder); ok {
 			tellFinding(&e, f.Find(id))
 		}
-		status := r.worker.Status()
+		status := r.connector.Status()
 		if e.State = string(status.State); status.LastError != nil {
 			e.Error = status.LastError.Code + ": " + status.LastError.Message
 		}
-		if s := c.d.searches.of(r.name, id); s != nil {
+		if s := a.searches.of(r.name, id); s != nil {
 			e.Search = s.shown()
 			if hit := s.result(); hit != nil && e.Where == admin.EventNotSeen {
-				if err := c.tellHit(&e, r, hit, status.Position); err != nil {
+				if err := a.tellHit(&e, r, hit, status.Position); err != nil {
 					return out, err
 				}
 			}
@@ -205,10 +205,10 @@ func shownPlace(f trail.Found) admin.EventPlace {
 
 // tellHit says of an event that was found in the binlog whether it is published,
 // which the position and the decisions tell.
-func (c *control) tellHit(e *admin.ConnectorEvent, r *runner, hit *hit, at position.Position) error {
+func (a *api) tellHit(e *admin.ConnectorEvent, r *instance, hit *hit, at position.Position) error {
 	e.Written = written(hit.mark)
 	row := hit.mark.Row(hit.row)
-	decided, err := (&positions{node: c.d.node, name: r.name, counts: countsOf(r.config)}).SetAsides()
+	decided, err := (&positions{store: a.store, name: r.name, counts: countsOf(r.config)}).SetAsides()
 	if err != nil {
 		return err
 	}

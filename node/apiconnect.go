@@ -26,23 +26,25 @@ import (
 // decide by it what they may ask for.
 const connectVersion = "4.3.1"
 
-// connectNode gives the Connect REST API what it needs of the daemon.
-type connectNode struct {
-	d       *Node
+// connectAPI gives the Connect REST API what it needs of the node.
+type connectAPI struct {
+	*api
 	cluster clusterID
+	// addr is where the admin server listens; empty without one.
+	addr func() string
 }
 
 // Worker implements admin.Connect.
-func (n *connectNode) Worker(ctx context.Context) admin.ConnectWorker {
-	return admin.ConnectWorker{Version: connectVersion, Commit: Version().Revision, ClusterID: n.cluster.get(ctx, n.d)}
+func (n *connectAPI) Worker(ctx context.Context) admin.ConnectWorker {
+	return admin.ConnectWorker{Version: connectVersion, Commit: Version().Revision, ClusterID: n.cluster.get(ctx, n.api)}
 }
 
 // Version implements admin.Connect.
-func (n *connectNode) Version() string { return Version().Version }
+func (n *connectAPI) Version() string { return Version().Version }
 
 // Healthy implements admin.Connect.
-func (n *connectNode) Healthy() error {
-	switch s := n.d.node.Status(); {
+func (n *connectAPI) Healthy() error {
+	switch s := n.store.Status(); {
 	case s.Error != "":
 		return errors.New(s.Error)
 	case !s.Ready:
@@ -59,22 +61,23 @@ type clusterID struct {
 
 // get asks the brokers of the first connector that can be built; "" is an id that
 // is not known.
-func (c *clusterID) get(ctx context.Context, d *Node) string {
+func (c *clusterID) get(ctx context.Context, a *api) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.id != "" {
 		return c.id
 	}
-	for _, r := range d.fleet.all() {
+	for _, r := range a.manager.all() {
 		if r.config == nil {
 			continue
 		}
-		kc, err := kafkaConfig(d.cfg, r.config)
+		kc, err := kafkaConfig(a.cfg, r.config)
 		if err == nil {
+			kc.Dialer = a.dial
 			c.id, err = kafka.ClusterID(ctx, kc)
 		}
 		if err != nil {
-			d.log.Debug("asking Kafka for its cluster id", "error", err)
+			a.log.Debug("asking Kafka for its cluster id", "error", err)
 		}
 		break
 	}
@@ -82,26 +85,24 @@ func (c *clusterID) get(ctx context.Context, d *Node) string {
 }
 
 // workerID names this node as Connect names a worker.
-func (n *connectNode) workerID() string {
-	if n.d.admin != nil {
-		if _, port, err := net.SplitHostPort(n.d.admin.Addr()); err == nil {
-			return n.d.cfg.Node.ID + ":" + port
-		}
+func (n *connectAPI) workerID() string {
+	if _, port, err := net.SplitHostPort(n.addr()); err == nil {
+		return n.cfg.Node.ID + ":" + port
 	}
-	return n.d.cfg.Node.ID
+	return n.cfg.Node.ID
 }
 
 // Connectors implements admin.Connect.
-func (n *connectNode) Connectors() []admin.ConnectConnector {
+func (n *connectAPI) Connectors() []admin.ConnectConnector {
 	var out []admin.ConnectConnector
-	for _, r := range n.d.fleet.all() {
-		c := admin.ConnectConnector{Connector: r.status(n.d.node), Node: n.workerID(), Version: Version().Version}
+	for _, r := range n.manager.all() {
+		c := admin.ConnectConnector{Connector: n.status(r), Node: n.workerID(), Version: Version().Version}
 		keys := n.keysOf(r)
 		c.Class, c.Server, c.Config = keys["connector.class"], keys["topic.prefix"], keys
 		if c.Server == "" {
 			c.Server = r.name
 		}
-		if t := n.d.fleet.topicsOf(r.name); t != nil {
+		if t := n.manager.topicsOf(r.name); t != nil {
 			c.Topics = t.List()
 		}
 		out = append(out, c)
@@ -110,11 +111,11 @@ func (n *connectNode) Connectors() []admin.ConnectConnector {
 }
 
 // keysOf are the keys of a connector, with secrets masked.
-func (n *connectNode) keysOf(r *runner) map[string]string {
+func (n *connectAPI) keysOf(r *instance) map[string]string {
 	if r.stored == nil {
-		for i := range n.d.cfg.Connectors {
-			if n.d.cfg.Connectors[i].Name == r.name {
-				return debezium.Describe(n.d.cfg.ConnectorSettings(i))
+		for i := range n.cfg.Connectors {
+			if n.cfg.Connectors[i].Name == r.name {
+				return debezium.Describe(n.cfg.ConnectorSettings(i))
 			}
 		}
 	}
@@ -135,8 +136,8 @@ func storedKeys(stored json.RawMessage) map[string]string {
 }
 
 // stored is what the store holds of a connector.
-func (n *connectNode) stored(name string) (json.RawMessage, bool) {
-	config, ok := n.d.node.Configs()[name]
+func (n *connectAPI) stored(name string) (json.RawMessage, bool) {
+	config, ok := n.store.Configs()[name]
 	return config, ok
 }
 
@@ -147,8 +148,8 @@ func inFile(name string) error {
 }
 
 // PutConnector implements admin.Connect.
-func (n *connectNode) PutConnector(ctx context.Context, put admin.ConnectPut, by admin.Order) error {
-	if n.d.fleet.fromFile(put.Name) != nil {
+func (n *connectAPI) PutConnector(ctx context.Context, put admin.ConnectPut, by admin.Order) error {
+	if n.manager.fromFile(put.Name) != nil {
 		return inFile(put.Name)
 	}
 	before, known := n.stored(put.Name)
@@ -162,17 +163,17 @@ func (n *connectNode) PutConnector(ctx context.Context, put admin.ConnectPut, by
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	if put.State != "" && !known {
-		if err := n.d.node.SetRunState(ctx, put.Name, ha.RunState(put.State), by.Reason, by.By); err != nil {
+		if err := n.store.SetRunState(ctx, put.Name, ha.RunState(put.State), by.Reason, by.By); err != nil {
 			return problem(err)
 		}
 	}
 	if known && bytes.Equal(keys, before) {
 		return nil
 	}
-	if err := n.d.node.PutConfig(ctx, put.Name, keys, by.Reason, by.By); err != nil {
+	if err := n.store.PutConfig(ctx, put.Name, keys, by.Reason, by.By); err != nil {
 		return problem(err)
 	}
-	n.d.fleet.reconcile() // what was answered must be seen by the next request
+	n.manager.reconcile() // what was answered must be seen by the next request
 	return nil
 }
 
@@ -198,31 +199,31 @@ const endPatience = 4 * time.Second
 
 // DeleteConnector implements admin.Connect. The connector is stopped first, so that
 // its position is saved when another one of its name goes on from there.
-func (n *connectNode) DeleteConnector(ctx context.Context, name string, by admin.Order) error {
+func (n *connectAPI) DeleteConnector(ctx context.Context, name string, by admin.Order) error {
 	if _, ok := n.stored(name); !ok {
 		return inFile(name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	r := n.d.fleet.named(name)
-	if r != nil && r.worker.Status().State == connector.StateRunning {
-		if err := n.d.node.SetRunState(ctx, name, ha.Stopped, "before its deletion: "+by.Reason, by.By); err != nil {
+	r := n.manager.named(name)
+	if r != nil && r.connector.Status().State == connector.StateRunning {
+		if err := n.store.SetRunState(ctx, name, ha.Stopped, "before its deletion: "+by.Reason, by.By); err != nil {
 			return problem(err)
 		}
 		n.waitForEnd(ctx, r)
 	}
-	if err := n.d.node.DeleteConnector(ctx, name, by.Reason, by.By); err != nil {
+	if err := n.store.DeleteConnector(ctx, name, by.Reason, by.By); err != nil {
 		return problem(err)
 	}
-	n.d.fleet.reconcile()
+	n.manager.reconcile()
 	return nil
 }
 
-func (n *connectNode) waitForEnd(ctx context.Context, r *runner) {
+func (n *connectAPI) waitForEnd(ctx context.Context, r *instance) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	patience := time.After(endPatience)
-	for r.worker.Status().State == connector.StateRunning {
+	for r.connector.Status().State == connector.StateRunning {
 		select {
 		case <-tick.C:
 		case <-patience:
@@ -234,8 +235,8 @@ func (n *connectNode) waitForEnd(ctx context.Context, r *runner) {
 }
 
 // ResetTopics implements admin.Connect.
-func (n *connectNode) ResetTopics(name string) error {
-	if t := n.d.fleet.topicsOf(name); t != nil {
+func (n *connectAPI) ResetTopics(name string) error {
+	if t := n.manager.topicsOf(name); t != nil {
 		t.Reset()
 	}
 	return nil
@@ -245,7 +246,7 @@ func (n *connectNode) ResetTopics(name string) error {
 var requiredKeys = []string{"name", "connector.class", "topic.prefix", "database.hostname", "database.user", "table.include.list", "transforms"}
 
 // Keys implements admin.Connect.
-func (n *connectNode) Keys() []admin.ConnectKey {
+func (n *connectAPI) Keys() []admin.ConnectKey {
 	var out []admin.ConnectKey
 	for _, key := range debezium.KnownKeys() {
 		out = append(out, connectKey(key))
@@ -258,7 +259,7 @@ func connectKey(name string) admin.ConnectKey {
 }
 
 // Validate implements admin.Connect.
-func (n *connectNode) Validate(given map[string]string, blind bool) []admin.ConnectKey {
+func (n *connectAPI) Validate(given map[string]string, blind bool) []admin.ConnectKey {
 	found := map[string]*admin.ConnectKey{}
 	key := func(name string) *admin.ConnectKey {
 		if found[name] == nil {
@@ -271,7 +272,7 @@ func (n *connectNode) Validate(given map[string]string, blind bool) []admin.Conn
 		shown := debezium.Shown(name, value)
 		key(name).Value = &shown
 	}
-	lines, problems := n.d.fleet.check(given, blind)
+	lines, problems := n.manager.check(given, blind)
 	for _, l := range lines {
 		if _, ok := given[l.Key]; ok {
 			key(l.Key).Text = strings.TrimSpace(l.Outcome.String() + " " + l.Setting + ": " + l.Text)
@@ -292,20 +293,20 @@ func (n *connectNode) Validate(given map[string]string, blind bool) []admin.Conn
 }
 
 // Leads implements admin.Connect.
-func (n *connectNode) Leads() bool { return n.d.node.IsLeader() }
+func (n *connectAPI) Leads() bool { return n.store.IsLeader() }
 
 // AskLeader implements admin.Connect.
-func (n *connectNode) AskLeader(ctx context.Context, question []byte) ([]byte, error) {
-	answer, err := n.d.node.AskLeader(ctx, question)
+func (n *connectAPI) AskLeader(ctx context.Context, question []byte) ([]byte, error) {
+	answer, err := n.store.AskLeader(ctx, question)
 	return answer, problem(err)
 }
 
 // AskAll implements admin.Connect.
-func (n *connectNode) AskAll(ctx context.Context, question []byte) error {
+func (n *connectAPI) AskAll(ctx context.Context, question []byte) error {
 	var errs []error
-	for _, v := range n.d.node.Status().Voters {
-		if v.ID != n.d.cfg.Node.ID {
-			_, err := n.d.node.AskNode(ctx, v.ID, question)
+	for _, v := range n.store.Status().Voters {
+		if v.ID != n.cfg.Node.ID {
+			_, err := n.store.AskNode(ctx, v.ID, question)
 			errs = append(errs, err)
 		}
 	}

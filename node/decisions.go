@@ -6,11 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
-	"time"
 
-	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
@@ -49,7 +46,7 @@ const maxAsideMessage = 1000
 // made with a configuration that numbers rows in another way is about another row by
 // now, and has no effect.
 func (p *positions) SetAsides() ([]connector.SetAside, error) {
-	state, _ := p.node.Connector(p.name)
+	state, _ := p.store.Connector(p.name)
 	return setAsides(state, p.counts)
 }
 
@@ -94,92 +91,60 @@ func readSetAside(d ha.Decision) (_ connector.SetAside, counts string, _ error) 
 
 // SetAside stores a decision about one row.
 func (p *positions) SetAside(ctx context.Context, d connector.SetAside) error {
-	return setAside(ctx, p.node, p.name, p.counts, d)
+	return setAside(ctx, p.store, p.name, p.counts, d)
 }
 
-func setAside(ctx context.Context, node *ha.Node, name, counts string, d connector.SetAside) error {
+func setAside(ctx context.Context, store *ha.Node, name, counts string, d connector.SetAside) error {
 	data, err := json.Marshal(asideData{d.Action, d.Cause, strings.ToValidUTF8(d.Message[:min(len(d.Message), maxAsideMessage)], ""), counts})
 	if err != nil {
 		return err
 	}
-	return node.AppendDecision(ctx, name, ha.Decision{
+	return store.AppendDecision(ctx, name, ha.Decision{
 		Kind: ha.KindSetAside, Version: asideVersion, Key: d.Row.String(), Data: data, Reason: d.Reason, By: d.By, At: d.At,
 	})
 }
 
-// SetAsides implements admin.Control.
-func (c *control) SetAsides(name string) (admin.SetAsides, error) {
-	r, err := c.runner(name)
-	if err != nil {
-		return admin.SetAsides{}, err
-	}
-	out := admin.SetAsides{Connector: name, Decisions: []admin.AsideDecision{}, SetAside: shownAsides(r.worker.Status())}
-	state, _ := c.d.node.Connector(name)
-	decided, err := setAsides(state, "")
-	if err != nil {
-		return out, err
-	}
-	for _, d := range decided {
-		out.Decisions = append(out.Decisions, shownAside(d, state.Position))
-	}
-	return out, nil
+// phantomKind is the kind of decisions about transactions that are lost; the key
+// is their set.
+const phantomKind = "phantom"
+
+// decisions are one connector's in the replicated store.
+type decisions struct {
+	store *ha.Node
+	name  string
 }
 
-func shownAside(d connector.SetAside, at position.Position) admin.AsideDecision {
-	return admin.AsideDecision{
-		AsideChoice: admin.AsideChoice{Transaction: d.Place(), Row: d.N + 1, Action: string(d.Action)},
-		Cause:       d.Cause, Message: d.Message, Reason: d.Reason, By: d.By, At: d.At, Passed: at.CoversRow(d.Row),
-	}
-}
-
-// causeOperator is the cause of a row that an operator sets aside where this node
-// does not know what is wrong with it.
-const causeOperator = "operator"
-
-// SetAside implements admin.Control.
-func (c *control) SetAside(ctx context.Context, name string, choice admin.AsideChoice, by admin.Order) (admin.AsideDecision, error) {
-	var none admin.AsideDecision
-	r, err := c.runner(name)
-	if err != nil {
-		return none, err
-	}
-	d := connector.SetAside{
-		Action: connector.Action(choice.Action), Cause: causeOperator, Message: by.Reason, Reason: by.Reason, By: by.By,
-		At: time.Now().UTC().Truncate(time.Microsecond),
-	}
-	if d.Action != connector.Skip && d.Action != connector.DeadLetter {
-		return none, badOffset("action %q is not skip or dead_letter", choice.Action)
-	}
-	if choice.Row == 0 {
-		return none, badOffset("rows of a transaction are numbered from 1")
-	}
-	if d.Row, err = position.RowOf(choice.Transaction, choice.Row-1); err != nil {
-		return none, badOffset("%v", err)
-	}
-	state, _ := c.d.node.Connector(name)
-	if state.Position.CoversRow(d.Row) {
-		return none, &admin.Problem{
-			Status: http.StatusConflict, Code: admin.CodeRowPassed,
-			Detail: fmt.Sprintf("connector %s: the position has row %s behind it, so that nothing can be decided about it", name, d.Row),
+// AcceptedPhantoms adds up all that was accepted.
+func (d *decisions) AcceptedPhantoms() (*position.Set, error) {
+	state, _ := d.store.Connector(d.name)
+	var all *position.Set
+	for _, one := range state.Decisions {
+		if one.Kind != phantomKind {
+			continue
 		}
+		set, err := position.ParseSet(position.MySQL, one.Key)
+		if err != nil {
+			return nil, fmt.Errorf("reading the decision about lost transactions: %w", err)
+		}
+		if all == nil {
+			all = position.NewSet(position.MySQL)
+		}
+		all.AddSet(set)
 	}
-	if e := r.worker.Status().LastError; e != nil && e.Place == d.Place() && e.Row == d.N+1 {
-		d.Cause, d.Message = e.Code, e.Message
-	}
-	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
-	defer cancel()
-	if err := setAside(ctx, c.d.node, name, countsOf(r.config), d); err != nil {
-		return none, problem(err)
-	}
-	return shownAside(d, state.Position), nil
+	return all, nil
 }
 
-func shownAsides(s connector.Status) admin.SetAside {
-	out := admin.SetAside{Rows: s.SetAside}
-	for _, r := range s.LastSetAside {
-		out.Last = append(out.Last, admin.SetAsideRow{
-			Transaction: r.Place(), Row: r.N + 1, Table: r.Table, Action: string(r.Action), Cause: r.Cause, Message: r.Message, At: r.At,
-		})
+// AcceptPhantoms records a loss under its set.
+func (d *decisions) AcceptPhantoms(ctx context.Context, lost *position.Set, server string) error {
+	data, err := json.Marshal(struct {
+		Server       string `json:"server"`
+		Transactions uint64 `json:"transactions"`
+	}{server, lost.Count()})
+	if err != nil {
+		return err
 	}
-	return out
+	return d.store.AppendDecision(ctx, d.name, ha.Decision{
+		Kind: phantomKind, Version: 1, Key: lost.String(), Data: data, By: "policy",
+		Reason: "the server lacks them, they were published, and source.phantoms is accept",
+	})
 }

@@ -18,7 +18,7 @@ import (
 // place of the one before it, and one that can't be understood stops the connector.
 func TestSetAsidesAreKept(t *testing.T) {
 	c, r := leading(t)
-	p := &positions{node: c.d.node, notices: c.d.notices, name: r.name}
+	p := &positions{store: c.store, changes: c.manager.changes, name: r.name}
 	row, err := position.ParseRow("3e11fa47-71ca-11e1-9e33-c80aa9429562:23#2")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestSetAsidesAreOfTheirConfiguration(t *testing.T) {
 	of := func(change func(*config.Connector)) *positions {
 		changed := *r.config
 		change(&changed)
-		return &positions{node: c.d.node, notices: c.d.notices, name: r.name, counts: countsOf(&changed)}
+		return &positions{store: c.store, changes: c.manager.changes, name: r.name, counts: countsOf(&changed)}
 	}
 	same := of(func(*config.Connector) {})
 	if err := same.SetAside(t.Context(), connector.SetAside{Row: row, Action: connector.Skip, By: "policy"}); err != nil {
@@ -118,8 +118,8 @@ func TestOperatorSetsARowAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, _ := c.d.node.NewRun(r.name, c.d.node.Status().Term)
-	if err := c.d.node.SavePosition(t.Context(), r.name, run, position.Position{Flavor: position.MySQL, Set: set}); err != nil {
+	run, _ := c.store.NewRun(r.name, c.store.Status().Term)
+	if err := c.store.SavePosition(t.Context(), r.name, run, position.Position{Flavor: position.MySQL, Set: set}); err != nil {
 		t.Fatal(err)
 	}
 	choice := admin.AsideChoice{Transaction: sid + ":23", Row: 2, Action: "dead_letter"}
@@ -131,7 +131,7 @@ func TestOperatorSetsARowAside(t *testing.T) {
 	if err != nil || len(list.Decisions) != 1 || !cmp.Equal(list.Decisions[0], d) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	audit := c.d.node.Audit()
+	audit := c.store.Audit()
 	if last := audit[len(audit)-1]; last.By != "ann" || !strings.Contains(last.Detail, sid+":23#2") || !strings.Contains(last.Detail, "dead_letter") {
 		t.Errorf("%+v", last)
 	}

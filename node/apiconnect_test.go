@@ -54,7 +54,7 @@ func (n *aNode) must(t *testing.T, status int, method, path, body string) string
 
 // level is that of one of the node's loggers.
 func (n *aNode) level(logger string) string {
-	for _, l := range (&control{n.Node}).Loggers() {
+	for _, l := range n.api.Loggers() {
 		if l.Name == logger {
 			return l.Level
 		}
@@ -62,7 +62,7 @@ func (n *aNode) level(logger string) string {
 	return ""
 }
 
-func (n *aNode) leads() bool { s := n.node.Status(); return s.Role == "leader" && s.Ready }
+func (n *aNode) leads() bool { s := n.store.Status(); return s.Role == "leader" && s.Ready }
 
 // Secrets are shown masked, references as they are, and what comes back masked stays
 // what it was.
@@ -83,7 +83,7 @@ func TestConnectAPIMasksSecrets(t *testing.T) {
 	n.must(t, 200, "PUT", "/connectors/a/config", string(b))
 	n.must(t, 200, "PATCH", "/connectors/a/config", `{"connect.timeout.ms": 1000}`)
 	var stored map[string]string
-	if err := json.Unmarshal(n.node.Configs()["a"], &stored); err != nil {
+	if err := json.Unmarshal(n.store.Configs()["a"], &stored); err != nil {
 		t.Fatal(err)
 	}
 	if stored["database.password"] != "hunter2" || stored["database.port"] != "2" || stored["connect.timeout.ms"] != "1000" {
@@ -108,7 +108,7 @@ func TestConnectAPIMasksSecrets(t *testing.T) {
 	if text := n.must(t, 200, "GET", "/connectors/a/config", ""); !strings.Contains(text, "${env:SET_HERE}") {
 		t.Errorf("the reference is not shown: %s", text)
 	}
-	for _, e := range n.node.Audit() {
+	for _, e := range n.store.Audit() {
 		if text := e.Detail + e.Reason; strings.Contains(text, "hunter") {
 			t.Errorf("the audit list has the secret: %+v", e)
 		}
@@ -183,11 +183,11 @@ func TestConnectAPIAtFollowers(t *testing.T) {
 	eventually(t, "a is paused", leader.is("a", "paused"))
 	f.must(t, 409, "POST", "/connectors", `{"name": "a", "config": `+string(keys("a"))+`}`)
 	f.must(t, 200, "PUT", "/connectors/a/config", string(keys("a", "database.port", "2")))
-	if r := leader.theRunner("a"); r == nil || r.config.Source.Port != 2 {
+	if r := leader.instance("a"); r == nil || r.config.Source.Port != 2 {
 		t.Errorf("after the answer the leader has %+v", r)
 	}
 	var who string
-	for _, e := range leader.node.Audit() {
+	for _, e := range leader.store.Audit() {
 		if e.Action == "set_run_state" {
 			who = e.By + "; " + e.Reason
 		}
@@ -207,14 +207,14 @@ func TestConnectAPIAtFollowers(t *testing.T) {
 		}
 	}
 	f.must(t, 204, "DELETE", "/connectors/a", "")
-	eventually(t, "a is gone everywhere", func() bool { return followers[1].theRunner("a") == nil && f.theRunner("a") == nil })
+	eventually(t, "a is gone everywhere", func() bool { return followers[1].instance("a") == nil && f.instance("a") == nil })
 
 	// Without a leader nothing is written, and what is asked is told without states.
 	f.must(t, 201, "POST", "/connectors", `{"name": "b", "config": `+string(keys("b"))+`}`)
-	eventually(t, "f knows b", func() bool { return f.theRunner("b") != nil })
+	eventually(t, "f knows b", func() bool { return f.instance("b") != nil })
 	leader.stop()
 	followers[1].stop()
-	eventually(t, "no leader is known", func() bool { s := f.node.Status(); return s.LeaderID == "" && s.Role != ha.Leader })
+	eventually(t, "no leader is known", func() bool { s := f.store.Status(); return s.LeaderID == "" && s.Role != ha.Leader })
 	// It may have been the leader for a moment, and lost what was asked of it then.
 	eventually(t, "a write is refused for want of a leader", func() bool {
 		code, text := f.call(t, "PUT", "/connectors/b/pause", "", nil)
@@ -235,7 +235,7 @@ func TestConnectAPIDeleteKeepsThePosition(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := position.Position{Flavor: position.MySQL, Set: set}
-	if err := n.node.SavePosition(t.Context(), "a", ha.Run{Term: n.node.Status().Term, ID: "x"}, at); err != nil {
+	if err := n.store.SavePosition(t.Context(), "a", ha.Run{Term: n.store.Status().Term, ID: "x"}, at); err != nil {
 		t.Fatal(err)
 	}
 	n.must(t, 204, "DELETE", "/connectors/a", "")
@@ -283,7 +283,7 @@ func TestConnectAPIOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n2 := runNode(t, off)
+	n2 := runNode(t, off, Options{})
 	n2.must(t, 404, "GET", "/connectors", "")
 	n2.must(t, 200, "GET", "/v1/status", "")
 }

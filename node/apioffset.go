@@ -19,11 +19,11 @@ import (
 const offsetTimeout = 90 * time.Second
 
 // Offset implements admin.Control.
-func (c *control) Offset(name string) (admin.Offset, error) {
-	if _, err := c.runner(name); err != nil {
+func (a *api) Offset(name string) (admin.Offset, error) {
+	if _, err := a.instance(name); err != nil {
 		return admin.Offset{}, err
 	}
-	st, _ := c.d.node.Connector(name)
+	st, _ := a.store.Connector(name)
 	o := admin.Offset{Connector: name, Found: !st.Position.IsZero(), Position: shownPosition(st.Position)}
 	if n := st.Position.Choice; n > 0 {
 		at := time.UnixMicro(int64(n)).UTC()
@@ -33,14 +33,14 @@ func (c *control) Offset(name string) (admin.Offset, error) {
 }
 
 // SetOffset implements admin.Control.
-func (c *control) SetOffset(ctx context.Context, name string, choice admin.OffsetChoice, by admin.Order) (admin.OffsetChange, error) {
-	r, err := c.runner(name)
+func (a *api) SetOffset(ctx context.Context, name string, choice admin.OffsetChoice, by admin.Order) (admin.OffsetChange, error) {
+	r, err := a.instance(name)
 	if err != nil {
 		return admin.OffsetChange{}, err
 	}
-	st, _ := c.d.node.Connector(name)
+	st, _ := a.store.Connector(name)
 	if r.config == nil && !choice.Reset {
-		return admin.OffsetChange{}, badOffset("connector %s can't be built from its configuration, so its source can't be asked: %s", name, r.worker.Status().LastError.Message)
+		return admin.OffsetChange{}, badOffset("connector %s can't be built from its configuration, so its source can't be asked: %s", name, r.connector.Status().LastError.Message)
 	}
 	if st.RunState.State != ha.Stopped {
 		return admin.OffsetChange{}, rejection(&ha.RejectedError{
@@ -52,7 +52,7 @@ func (c *control) SetOffset(ctx context.Context, name string, choice admin.Offse
 	change := admin.OffsetChange{Connector: name, DryRun: choice.DryRun, Reset: choice.Reset, Before: shownPosition(st.Position)}
 	var to position.Position
 	if !choice.Reset {
-		if to, err = c.resolve(ctx, r, choice, st.Position, &change); err != nil {
+		if to, err = a.resolve(ctx, r, choice, st.Position, &change); err != nil {
 			return admin.OffsetChange{}, err
 		}
 	}
@@ -65,11 +65,11 @@ func (c *control) SetOffset(ctx context.Context, name string, choice admin.Offse
 	store, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	to.Seq = 0
-	return change, problem(c.d.node.SetPosition(store, name, to, by.Reason, by.By))
+	return change, problem(a.store.SetPosition(store, name, to, by.Reason, by.By))
 }
 
 // resolve turns what an operator says into a position.
-func (c *control) resolve(ctx context.Context, r *runner, choice admin.OffsetChoice, before position.Position, change *admin.OffsetChange) (position.Position, error) {
+func (a *api) resolve(ctx context.Context, r *instance, choice admin.OffsetChoice, before position.Position, change *admin.OffsetChange) (position.Position, error) {
 	ways := 0
 	for _, given := range []bool{choice.GTIDSet != "", choice.File != "" || choice.Pos != 0, choice.At != ""} {
 		if given {
@@ -79,7 +79,7 @@ func (c *control) resolve(ctx context.Context, r *runner, choice admin.OffsetCho
 	if ways != 1 {
 		return position.Position{}, badOffset("give one of gtid_set, file with pos, and at")
 	}
-	look, err := c.observe(r, "offset")
+	look, err := a.observe(r, "offset")
 	if err != nil {
 		return position.Position{}, unveiled(r.config, err)
 	}
@@ -99,8 +99,8 @@ func badOffset(format string, args ...any) error {
 }
 
 // observe makes an observer of a connector's source.
-func (c *control) observe(r *runner, purpose string) (*observer, error) {
-	return observe(c.d.cfg, r.config, purpose, c.d.fleet.dial)
+func (a *api) observe(r *instance, purpose string) (*observer, error) {
+	return observe(a.cfg, r.config, purpose, a.dial)
 }
 
 // offsetChooser finds positions at a connector's source.
