@@ -73,8 +73,8 @@ type aside struct {
 	action         Action
 	cause, message string
 	table          string
-	mark           int // as txn.Record.Mark
-	record         int // index of the dead letter in Records; -1 when it is skipped
+	group          int // index of the transaction in Batch.Groups
+	record         int // index of the dead letter in the group's Records; -1 when it is skipped
 	size           int // of the dead letter in bytes
 	bare           bool
 	id             trail.ID // of the event; 0 when it is not remembered
@@ -185,15 +185,16 @@ func letterSize(r *txn.Record) int {
 
 // setAside puts a row into the batch as what a says. rec is its record if it was
 // routed.
-func (b *batch) setAside(p *pipe, a *aside, tx *txn.Transaction, i int, rec txn.Record) error {
+func (b *batch) setAside(p *pipe, a *aside, tx *txn.Transaction, i int, g *txn.Group, rec txn.Record) error {
 	if t := tx.Rows[i].Table; t != nil {
 		a.table = t.Name.String()
 	}
-	a.mark, a.record = len(b.Marks), -1
+	a.group, a.record = b.at(), -1
 	if p.ids != nil {
 		a.id = p.ids.of(&tx.Rows[i])
 	}
 	if a.action == Skip {
+		g.Skipped++
 		p.sequence.skip()
 		b.asides = append(b.asides, *a)
 		return nil
@@ -202,43 +203,20 @@ func (b *batch) setAside(p *pipe, a *aside, tx *txn.Transaction, i int, rec txn.
 	if err != nil {
 		return err
 	}
-	a.record = len(b.Records)
+	a.record = len(g.Records)
 	b.letters += a.size
 	b.asides = append(b.asides, *a)
-	b.append(p, tx, i, letter)
-	if len(b.ids) > 0 {
-		b.ids[a.record] = 0 // the letter is not the event
-	}
+	b.append(p, tx, a.row.N, g, letter) // it is not the event
 	return nil
 }
 
-// counted is how many rows of the first done marks the sequence counts: a row that
-// is set aside has its number as any other, so that what comes after it has the same
-// number whatever was decided.
-func (b *batch) counted(done int) uint64 {
-	var n uint64
-	for i := range b.Records {
-		if b.Records[i].Mark >= done {
-			break
-		}
-		n++
+// letterAt returns the dead letter that is a record of a group, or nil.
+func (b *batch) letterAt(group, record int) *aside {
+	i := slices.IndexFunc(b.asides, func(a aside) bool { return a.group == group && a.record == record })
+	if i < 0 {
+		return nil
 	}
-	for i := range b.asides {
-		if b.asides[i].mark < done && b.asides[i].record < 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// letterAt returns the dead letter that is record i, or nil.
-func (b *batch) letterAt(i int) *aside {
-	for j := range b.asides {
-		if b.asides[j].record == i {
-			return &b.asides[j]
-		}
-	}
-	return nil
+	return &b.asides[i]
 }
 
 // DeadLetterError is returned when the dead letter of a row can't be published for

@@ -47,7 +47,7 @@ func (w *world) refuses(r txn.Record) bool {
 
 func (w *world) Check(r *txn.Record) error {
 	if r.Topic != deadTopic && w.bad.known[binary.BigEndian.Uint64(r.Key)] {
-		return &kafka.Error{Code: kafka.TopicInvalid, Mark: -1, Record: -1, Poison: true}
+		return &kafka.Error{Code: kafka.TopicInvalid, Group: -1, Record: -1, Poison: true}
 	}
 	return nil
 }
@@ -372,7 +372,7 @@ func TestDecisionIsStoredFirst(t *testing.T) {
 	}
 }
 
-// A transaction all of whose rows are skipped has a mark of its own, so that its rows
+// A transaction all of whose rows are skipped has a group of its own, so that its rows
 // count exactly when it is durable.
 func TestSkippedRowsCountWithTheirMark(t *testing.T) {
 	w := newWorld(1, false)
@@ -391,12 +391,16 @@ func TestSkippedRowsCountWithTheirMark(t *testing.T) {
 	}
 	b := p.filling
 	counted := map[uint64]uint64{} // rows, by the last transaction that is durable
-	for done, m := range b.Marks {
-		counted[m.GTID.Seq] = b.counted(done + 1)
+	for done, g := range b.Groups {
+		p, err := txn.Over(position.Position{}, b.Groups[:done+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted[g.Mark.GTID.Seq] = p.Seq
 	}
 	for _, want := range [][2]uint64{{2, 1}, {4, 2}, {5, 3}} {
 		if got, ok := counted[want[0]]; !ok || got != want[1] {
-			t.Errorf("after transaction %d: %d rows (%v), want %d; marks %v", want[0], got, ok, want[1], b.Marks)
+			t.Errorf("after transaction %d: %d rows (%v), want %d; groups %v", want[0], got, ok, want[1], b.Groups)
 		}
 	}
 }

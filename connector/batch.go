@@ -5,9 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
-	"github.com/binlog-outbox/binlog-outbox/trail"
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
@@ -18,39 +16,30 @@ type Limits struct {
 	Bytes int // serialised bytes of one batch
 }
 
-// maxMarks closes a batch too. Without it transactions without outbox rows that
+// maxGroups closes a batch too. Without it transactions without outbox rows that
 // don't count on (of two servers in turn, say) would pile up until the next record.
-const maxMarks = 10_000
+const maxGroups = 10_000
 
-// batch is a kafka.Batch with the memory that its records live in. Both halves of
-// the pipe are reused for the whole term.
+// batch is a txn.Batch with the memory that its records live in. Both halves of the
+// pipe are reused for the whole term.
 type batch struct {
-	kafka.Batch
-	memory txn.Arena
+	txn.Batch
+	records []txn.Record // those of all groups
+	memory  txn.Arena
 	// oldest is when the first transaction with records was committed.
 	oldest time.Time
-	// partial is set when the batch ends inside a transaction that comes in parts;
-	// begun is that transaction's mark.
-	partial *position.Partial
-	begun   position.Mark
-	// rows are the numbers of the records' rows in their transactions. asides are the
-	// rows that are set aside, in order; letters is the size of the dead letters.
-	rows    []uint64
+	// asides are the rows that are set aside, in order; letters is the size of the dead
+	// letters.
 	asides  []aside
 	letters int
-	// ids are those of the records' events; none when they are not remembered.
-	ids []trail.ID
 }
 
-func (b *batch) empty() bool { return len(b.Records) == 0 && len(b.Marks) == 0 && b.partial == nil }
-
 func (b *batch) reset() {
-	clear(b.Records)
-	b.memory.Reset()
+	clear(b.Groups)
+	clear(b.records)
 	clear(b.asides)
-	*b = batch{
-		Batch: kafka.Batch{Records: b.Records[:0], Marks: b.Marks[:0], Places: b.Places[:0]}, memory: b.memory, rows: b.rows[:0], asides: b.asides[:0], ids: b.ids[:0],
-	}
+	b.memory.Reset()
+	*b = batch{Batch: txn.Batch{Groups: b.Groups[:0]}, records: b.records[:0], memory: b.memory, asides: b.asides[:0]}
 }
 
 // pipe carries batches from the goroutine that reads and encodes to the one that
@@ -106,8 +95,8 @@ func signal(c chan struct{}) {
 func (p *pipe) add(ctx context.Context, tx *txn.Transaction, done published) error {
 	for {
 		p.mu.Lock()
-		crowded := len(p.filling.Marks) >= maxMarks || p.full() && len(p.filling.Records) == 0
-		if crowded || p.isAlone(tx) && !p.filling.empty() {
+		crowded := len(p.filling.Groups) >= maxGroups || p.full() && len(p.filling.records) == 0
+		if crowded || p.isAlone(tx) && len(p.filling.Groups) > 0 {
 			p.flush = true
 			signal(p.ready)
 		} else if !p.full() {
@@ -122,7 +111,8 @@ func (p *pipe) add(ctx context.Context, tx *txn.Transaction, done published) err
 	}
 	defer p.mu.Unlock()
 	b := p.filling
-	records, asides := len(b.Records), len(b.asides)
+	had := len(b.records)
+	g, asides := b.group(tx), len(b.asides)
 	if tx.FirstRow == 0 {
 		p.counts.Reset()
 	}
@@ -132,31 +122,60 @@ func (p *pipe) add(ctx context.Context, tx *txn.Transaction, done published) err
 			continue
 		}
 		further = true
-		if err := b.encode(p, tx, i); err != nil {
-			clear(b.Records[records:])
-			b.Records, b.rows, b.asides = b.Records[:records], b.rows[:records], b.asides[:asides]
-			b.ids = b.ids[:min(len(b.ids), records)]
+		if err := b.encode(p, tx, i, &g); err != nil {
+			clear(b.records[had:])
+			b.records, b.asides = b.records[:had], b.asides[:asides]
 			return err
 		}
 	}
-	if records == 0 && len(b.Records) > 0 {
+	if !tx.Final {
+		if !further {
+			return nil // all of the part is published, and says nothing new
+		}
+		g.Part = &position.Partial{GTID: tx.Mark.GTID, Rows: p.counts.counted(), Committed: tx.Mark.Committed}
+	}
+	b.put(g)
+	if had == 0 && len(b.records) > 0 {
 		b.oldest = tx.Mark.Committed
 	}
-	switch {
-	case tx.Final:
-		b.partial = nil
-		b.mark(tx, len(b.Records) > records)
-	case further: // else all of the part is published, and says nothing new
-		b.partial = &position.Partial{GTID: tx.Mark.GTID, Rows: p.counts.counted(), Committed: tx.Mark.Committed}
-		b.begun = tx.Mark
-	}
-	if len(b.Records) > 0 {
+	if len(b.records) > 0 {
 		signal(p.ready)
 	}
 	return nil
 }
 
-func (b *batch) encode(p *pipe, tx *txn.Transaction, i int) error {
+// group returns what the batch has of tx, whose earlier parts may be in it.
+func (b *batch) group(tx *txn.Transaction) txn.Group {
+	g := txn.Group{Mark: tx.Mark}
+	if n := len(b.Groups); n > 0 && !b.Groups[n-1].Final() {
+		g.Records, g.Skipped = b.Groups[n-1].Records, b.Groups[n-1].Skipped
+	}
+	return g
+}
+
+// at is the index of the group that is being filled.
+func (b *batch) at() int {
+	if n := len(b.Groups); n > 0 && !b.Groups[n-1].Final() {
+		return n - 1
+	}
+	return len(b.Groups)
+}
+
+// put adds a group, or puts it in the place of its first part. Transactions without
+// records join the one before when that has none either, so a busy source with an idle
+// outbox costs one group.
+func (b *batch) put(g txn.Group) {
+	switch n := b.at(); {
+	case n < len(b.Groups):
+		b.Groups[n] = g
+	case n > 0 && g.Empty() && b.Groups[n-1].Empty() && b.Groups[n-1].Mark.Join(g.Mark):
+	default:
+		b.Groups = append(b.Groups, g)
+	}
+}
+
+// encode adds row i of tx to g, which is the group that is being filled.
+func (b *batch) encode(p *pipe, tx *txn.Transaction, i int, g *txn.Group) error {
 	n := tx.FirstRow + uint64(i)
 	rec, ok, err := p.enc.Encode(&b.memory, &tx.Rows[i])
 	switch {
@@ -174,33 +193,22 @@ func (b *batch) encode(p *pipe, tx *txn.Transaction, i int) error {
 	case err != nil:
 		return err
 	case a != nil:
-		return b.setAside(p, a, tx, i, rec)
+		return b.setAside(p, a, tx, i, g, rec)
 	}
-	b.append(p, tx, i, rec)
+	if p.ids != nil {
+		rec.Event = uint64(p.ids.of(&tx.Rows[i]))
+	}
+	b.append(p, tx, n, g, rec)
 	return nil
 }
 
-func (b *batch) append(p *pipe, tx *txn.Transaction, i int, rec txn.Record) {
-	n := tx.FirstRow + uint64(i)
-	rec.Mark = len(b.Marks)
+// append adds the record of row n, from 0, to g.
+func (b *batch) append(p *pipe, tx *txn.Transaction, n uint64, g *txn.Group, rec txn.Record) {
+	rec.Row = n
 	p.sequence.add(&rec, tx.Mark.GTID, n)
-	b.Records, b.rows = append(b.Records, rec), append(b.rows, n)
-	if p.ids != nil {
-		b.ids = append(b.ids, p.ids.of(&tx.Rows[i]))
-	}
-}
-
-// mark notes the end of a transaction. Marks without records join the one before
-// when that has none either, so a busy source with an idle outbox costs one mark.
-func (b *batch) mark(tx *txn.Transaction, hasRecords bool) {
-	if n := len(b.Marks); n > 0 && !hasRecords {
-		last := n - 1
-		if (len(b.Records) == 0 || b.Records[len(b.Records)-1].Mark < last) &&
-			(len(b.asides) == 0 || b.asides[len(b.asides)-1].mark < last) && b.Marks[last].Join(tx.Mark) {
-			return
-		}
-	}
-	b.Marks = append(b.Marks, tx.Mark)
+	b.records = append(b.records, rec)
+	first := len(b.records) - 1 - len(g.Records)
+	g.Records = b.records[first:len(b.records):len(b.records)]
 }
 
 func (p *pipe) isAlone(tx *txn.Transaction) bool {
@@ -213,7 +221,7 @@ func (p *pipe) isAlone(tx *txn.Transaction) bool {
 
 func (p *pipe) full() bool {
 	b := p.filling
-	return len(b.Records) >= p.limits.Rows || len(b.asides) >= p.limits.Rows || b.memory.Size()+b.letters >= p.limits.Bytes
+	return len(b.records) >= p.limits.Rows || len(b.asides) >= p.limits.Rows || b.memory.Size()+b.letters >= p.limits.Bytes
 }
 
 // take returns the batch that was filled and starts the other. It blocks until
@@ -224,7 +232,7 @@ func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done
 	idle := false
 	for {
 		p.mu.Lock()
-		if len(p.filling.Records) > 0 || (idle || p.flush || p.closed) && !p.filling.empty() {
+		if len(p.filling.records) > 0 || (idle || p.flush || p.closed) && len(p.filling.Groups) > 0 {
 			b = p.filling
 			p.filling, p.taken, p.spare, p.flush = p.spare, b, nil, false
 			p.publishing = b.oldest
@@ -260,7 +268,7 @@ const smallBatch = 256
 // is many megabytes. It is called with mu held, when no batch is taken.
 func (p *pipe) shrink() {
 	for _, b := range []**batch{&p.filling, &p.spare} {
-		if (*b).empty() && cap((*b).Records) > smallBatch {
+		if len((*b).Groups) == 0 && cap((*b).records) > smallBatch {
 			*b = &batch{}
 		}
 	}
@@ -301,5 +309,5 @@ func (p *pipe) oldest() time.Time {
 func (p *pipe) waiting() (records, bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.filling.Records), p.filling.memory.Size()
+	return len(p.filling.records), p.filling.memory.Size()
 }

@@ -465,15 +465,15 @@ func drain(t *testing.T, p *pipe, look func(*batch)) {
 	}
 }
 
-// Transactions without rows that can't be joined to one mark don't pile up until
+// Transactions without rows that can't be joined don't pile up until
 // the idle commit: so many of them are committed by themselves.
-func TestMarksAreBounded(t *testing.T) {
+func TestGroupsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipe(Limits{Rows: 7, Bytes: 1 << 20}, &world{})
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			for n := range uint64(2*maxMarks + 5) {
+			for n := range uint64(2*maxGroups + 5) {
 				sid := simServer
 				sid[0] = byte(n % 2)
 				g := position.GTID{SID: sid, Seq: n + 1}
@@ -485,14 +485,14 @@ func TestMarksAreBounded(t *testing.T) {
 		}()
 		total := 0
 		drain(t, p, func(b *batch) {
-			total += len(b.Marks)
-			if len(b.Marks) > maxMarks {
-				t.Errorf("a batch of %d marks", len(b.Marks))
+			total += len(b.Groups)
+			if len(b.Groups) > maxGroups {
+				t.Errorf("a batch of %d groups", len(b.Groups))
 			}
 		})
 		<-done
-		if total != 2*maxMarks+5 {
-			t.Errorf("%d marks came out of %d", total, 2*maxMarks+5)
+		if total != 2*maxGroups+5 {
+			t.Errorf("%d groups came out of %d", total, 2*maxGroups+5)
 		}
 	})
 }
@@ -560,14 +560,14 @@ func TestLargeBatchesAreGivenUpWhenIdle(t *testing.T) {
 		}
 		p.put(b)
 	}
-	if cap(p.filling.Records) < 2000 || cap(p.spare.Records) < 2000 {
-		t.Errorf("room for %d and %d records while there is work, want it kept", cap(p.filling.Records), cap(p.spare.Records))
+	if cap(p.filling.records) < 2000 || cap(p.spare.records) < 2000 {
+		t.Errorf("room for %d and %d records while there is work, want it kept", cap(p.filling.records), cap(p.spare.records))
 	}
 	tick <- time.Now()
 	if b, _, err := p.take(t.Context(), tick); b != nil || err != nil {
 		t.Fatal(b, err)
 	}
-	if n := cap(p.filling.Records) + cap(p.spare.Records); n > 2*smallBatch {
+	if n := cap(p.filling.records) + cap(p.spare.records); n > 2*smallBatch {
 		t.Errorf("room for %d records is kept while nothing comes", n)
 	}
 }

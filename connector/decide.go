@@ -114,13 +114,13 @@ func (c *Connector) passes(ctx context.Context, err error) (bool, error) {
 	return true, nil
 }
 
-// noteAsides tells of the rows set aside in the first done marks of a batch, which
+// noteAsides tells of the rows set aside in the first done groups of a batch, which
 // are durable now, and returns how many of its records are dead letters.
 func (t *term) noteAsides(b *batch, done int) (letters uint64) {
 	now := time.Now()
 	for i := range b.asides {
 		a := &b.asides[i]
-		if a.mark >= done {
+		if a.group >= done {
 			break
 		}
 		if a.record >= 0 {

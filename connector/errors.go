@@ -105,22 +105,18 @@ func (e *RecordError) Unwrap() error { return e.Err }
 // so.
 func blame(err error, b *batch) error {
 	var sent *kafka.Error
-	if !errors.As(err, &sent) || sent.Mark < 0 {
+	if !errors.As(err, &sent) || sent.Group < 0 {
 		return err
 	}
-	e := &RecordError{Index: sent.Mark, Err: err}
-	switch {
-	case sent.Mark < len(b.Marks):
-		e.Mark = b.Marks[sent.Mark]
-	case b.partial != nil:
-		e.Mark = b.begun
-	default:
-		return err
-	}
-	if i := sent.Record; i >= 0 && i < len(b.Records) && b.Records[i].Mark == sent.Mark {
-		e.Row, e.RowKnown, e.Poison = b.rows[i], true, sent.Poison
-		if a := b.letterAt(i); a != nil && sent.Poison {
-			return &DeadLetterError{Row: a.row, Cause: a.cause, Topic: b.Records[i].Topic, Size: a.size, Bare: a.bare, Mark: e.Mark, Index: e.Index, Err: err}
+	g := &b.Groups[sent.Group]
+	e := &RecordError{Mark: g.Mark, Index: sent.Group, Err: err}
+	if sent.Record >= 0 {
+		rec := &g.Records[sent.Record]
+		e.Row, e.RowKnown, e.Poison = rec.Row, true, sent.Poison
+		if a := b.letterAt(sent.Group, sent.Record); a != nil && sent.Poison {
+			return &DeadLetterError{
+				Row: a.row, Cause: a.cause, Topic: rec.Topic, Size: a.size, Bare: a.bare, Mark: e.Mark, Index: e.Index, Err: err,
+			}
 		}
 	}
 	return e

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 	"github.com/binlog-outbox/binlog-outbox/trail"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // Whereabouts is what becomes of an event.
@@ -134,42 +134,21 @@ func (p *pipe) find(ids []trail.ID, f *Finding) bool {
 		if b == nil {
 			continue
 		}
-		last := -1
-		for i, id := range b.ids {
-			if m := b.Records[i].Mark; m != last {
-				last = m
-				ahead++
-			}
-			if id != 0 && slices.Contains(ids, id) {
-				f.Where, f.Ahead = Waiting, ahead-1
+		for i := range b.Groups {
+			g := &b.Groups[i]
+			if slices.ContainsFunc(g.Records, func(r txn.Record) bool { return r.Event != 0 && slices.Contains(ids, trail.ID(r.Event)) }) {
+				f.Where, f.Mark, f.Ahead = Waiting, g.Mark, ahead
 				if b == p.taken {
 					f.Ahead = 0 // the batch is durable as a whole
 				}
-				f.Mark = b.markOf(i)
 				return true
+			}
+			if len(g.Records) > 0 {
+				ahead++
 			}
 		}
 	}
 	return false
-}
-
-// markOf is the transaction of record i.
-func (b *batch) markOf(i int) position.Mark {
-	if m := b.Records[i].Mark; m < len(b.Marks) {
-		return b.Marks[m]
-	}
-	return b.begun
-}
-
-// wantPlaces has the sink say where the records are, if anybody will ask.
-func (b *batch) wantPlaces() {
-	if len(b.ids) == 0 {
-		return
-	}
-	b.Places = slices.Grow(b.Places[:0], len(b.Records))[:len(b.Records)]
-	for i := range b.Places {
-		b.Places[i] = kafka.Place{Partition: b.Records[i].Partition, Offset: -1}
-	}
 }
 
 // resumeTrail tells the trail where a term begins. When that is further than what was
@@ -182,36 +161,36 @@ func (t *term) resumeTrail(from position.Position) {
 	t.remembered = int64(from.Seq)
 }
 
-// remember notes where the records of the first done marks of a batch are, and what
+// remember notes where the records of the first done groups of a batch are, and what
 // was set aside.
 func (t *term) remember(b *batch, done int, now time.Time) {
-	if len(b.ids) > 0 {
-		n := len(b.Records)
-		for n > 0 && b.Records[n-1].Mark >= done {
-			n--
-		}
-		t.trail.Add(now, n, func(i int) trail.Published {
-			mark := &b.begun
-			if m := b.Records[i].Mark; m < len(b.Marks) {
-				mark = &b.Marks[m]
-			}
-			return trail.Published{ID: b.ids[i], Mark: mark, Topic: b.Records[i].Topic, Partition: b.Places[i].Partition, Offset: b.Places[i].Offset}
-		})
+	if t.trail == nil {
+		return
 	}
+	group, record := 0, 0
+	t.trail.Add(now, txn.Count(b.Groups[:done]), func(int) trail.Published { // in their order
+		for record == len(b.Groups[group].Records) {
+			group, record = group+1, 0
+		}
+		g := &b.Groups[group]
+		r := &g.Records[record]
+		record++
+		return trail.Published{
+			ID: trail.ID(r.Event), Mark: &g.Mark, Topic: r.Topic, Partition: r.Place.Partition, Offset: r.Place.Offset,
+		}
+	})
 	for i := range b.asides {
 		a := &b.asides[i]
-		if a.mark >= done {
+		if a.group >= done {
 			break
 		}
 		if a.id == 0 {
 			continue
 		}
-		out := trail.Aside{ID: a.id, Row: a.row, Action: string(a.action), Cause: a.cause, Message: a.message, At: now, Partition: -1, Offset: -1, Mark: b.begun}
-		if a.mark < len(b.Marks) {
-			out.Mark = b.Marks[a.mark]
-		}
+		out := trail.Aside{ID: a.id, Row: a.row, Action: string(a.action), Cause: a.cause, Message: a.message, At: now, Partition: -1, Offset: -1, Mark: b.Groups[a.group].Mark}
 		if a.record >= 0 {
-			out.Topic, out.Partition, out.Offset = b.Records[a.record].Topic, b.Places[a.record].Partition, b.Places[a.record].Offset
+			r := &b.Groups[a.group].Records[a.record]
+			out.Topic, out.Partition, out.Offset = r.Topic, r.Place.Partition, r.Place.Offset
 		}
 		t.trail.SetAside(out)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"testing"
@@ -192,7 +193,7 @@ func TestFindBesideTheWork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.wantPlaces()
+			w.take(b.Groups, math.MaxInt)
 			p.put(b)
 		}
 	}

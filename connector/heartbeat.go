@@ -21,7 +21,7 @@ type beats struct {
 	heart Heart
 	every time.Duration
 	due   time.Time
-	batch batch
+	batch batch // of one record
 }
 
 // newBeats returns nil when no heartbeats are wanted.
@@ -55,9 +55,9 @@ func (b *beats) send(ctx context.Context, t *term, sink Sink) error {
 	if err != nil {
 		return fmt.Errorf("making a heartbeat record: %w", err)
 	}
-	b.batch.Records = append(b.batch.Records, rec)
-	t.next.InKafka = t.sinks.KeepsPosition()
-	b.batch.Position = t.next
+	b.batch.Groups = append(b.batch.Groups, txn.Group{Records: []txn.Record{rec}})
+	b.batch.Position = t.at
+	b.batch.Position.InKafka = t.sinks.KeepsPosition()
 	if _, err := sink.Commit(ctx, &b.batch.Batch); err != nil {
 		return fmt.Errorf("publishing a heartbeat record: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
 	"github.com/binlog-outbox/binlog-outbox/txn"
@@ -46,10 +45,11 @@ type Sink interface {
 	// the last durable batch; found is false when the sink stores none, and the
 	// replicated position counts.
 	Open(ctx context.Context) (pos position.Position, found bool, err error)
-	// Commit blocks until the whole batch is durable. On an error, done is the
-	// number of leading marks whose records are all known to be durable, and the
-	// sink must not be used again except for Close.
-	Commit(ctx context.Context, b *kafka.Batch) (done int, err error)
+	// Commit blocks until the whole batch is durable, and owns its records until then.
+	// On an error, done is the number of leading groups whose records are all known to
+	// be durable; the sink owns the records until Close has returned, and must not be
+	// used again except for that.
+	Commit(ctx context.Context, b *txn.Batch) (done int, err error)
 	// Close frees the sink within ctx. Nothing unfinished is made durable by it.
 	Close(ctx context.Context) error
 }

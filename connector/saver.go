@@ -48,10 +48,10 @@ func newSaver(p Positions, from position.Position, cfg Config, m *metrics, log *
 	return s
 }
 
-// advance changes the position under the lock.
-func (s *saver) advance(change func(*position.Position)) {
+// advance moves to p, of which nothing is changed any more.
+func (s *saver) advance(p position.Position) {
 	s.mu.Lock()
-	change(&s.position)
+	s.position = p
 	s.dirty, s.moved = true, time.Now()
 	s.mu.Unlock()
 	signal(s.wake)

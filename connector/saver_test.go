@@ -41,7 +41,7 @@ func TestSavesOfATerm(t *testing.T) {
 		began := time.Now()
 		for time.Since(began) < 5*time.Second { // a batch every 10 ms
 			time.Sleep(10 * time.Millisecond)
-			s.advance(func(p *position.Position) { p.Seq++ })
+			s.advance(position.Position{})
 		}
 		s.finish()
 		if err := <-done; err != nil {

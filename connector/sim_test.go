@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -268,7 +269,7 @@ func (s *simSink) Open(context.Context) (position.Position, bool, error) {
 	return s.w.sunk.Clone(), s.w.exactlyOnce && s.w.inSink, nil
 }
 
-func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
+func (s *simSink) Commit(ctx context.Context, b *txn.Batch) (int, error) {
 	if s.dead || !s.opened {
 		return 0, errors.New("a sink was used after an error or before it was opened")
 	}
@@ -284,48 +285,37 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	for i, r := range b.Records {
-		if !s.w.refuses(r) {
-			continue
-		}
-		s.dead = true
-		done := 0
-		if !s.w.exactlyOnce {
-			done = r.Mark
-			for j, before := range b.Records[:i] {
-				if before.Mark < done {
-					s.w.place(b, j)
-					s.w.note(before)
-				}
+	for i := range b.Groups {
+		for j := range b.Groups[i].Records {
+			if !s.w.refuses(b.Groups[i].Records[j]) {
+				continue
 			}
+			s.dead = true
+			done := 0
+			if !s.w.exactlyOnce {
+				done = s.w.take(b.Groups[:i], math.MaxInt)
+			}
+			if s.w.waits {
+				return done, &kafka.Error{Code: kafka.TopicMissing, Group: i, Record: j, Retry: true}
+			}
+			return done, &kafka.Error{Code: kafka.RecordTooLarge, Group: i, Record: j, Poison: true}
 		}
-		if s.w.waits {
-			return done, &kafka.Error{Code: kafka.TopicMissing, Mark: r.Mark, Record: i, Retry: true}
-		}
-		return done, &kafka.Error{Code: kafka.RecordTooLarge, Mark: r.Mark, Record: i, Poison: true}
 	}
-	acked := len(b.Records)
+	acked := math.MaxInt
 	if broken {
 		s.dead = true
-		acked = s.w.rnd.IntN(len(b.Records) + 1)
+		acked = s.w.rnd.IntN(txn.Count(b.Groups) + 1)
 		if s.w.exactlyOnce && s.w.rnd.IntN(2) == 0 {
 			return 0, errSim // aborted
 		}
 	}
 	if s.w.exactlyOnce {
-		acked = len(b.Records) // committed, perhaps without an answer
+		acked = math.MaxInt // committed, perhaps without an answer
 		s.w.sunk, s.w.inSink = b.Position.Clone(), true
 	}
-	for i, r := range b.Records[:acked] {
-		s.w.place(b, i)
-		s.w.note(r)
-	}
+	done := s.w.take(b.Groups, acked)
 	if !broken {
-		return len(b.Marks), nil
-	}
-	done := len(b.Marks)
-	if acked < len(b.Records) {
-		done = min(done, b.Records[acked].Mark)
+		return done, nil
 	}
 	if s.w.exactlyOnce {
 		done = 0
@@ -333,11 +323,20 @@ func (s *simSink) Commit(ctx context.Context, b *kafka.Batch) (int, error) {
 	return done, errSim
 }
 
-// place says where record i of a batch comes to be: its index in the log.
-func (w *world) place(b *kafka.Batch, i int) {
-	if i < len(b.Places) {
-		b.Places[i] = kafka.Place{Offset: int64(len(w.log))}
+// take takes the first n records into the log, whose index is their place, and returns
+// how many groups have all of theirs there.
+func (w *world) take(groups []txn.Group, n int) (done int) {
+	for i := range groups {
+		for j := range groups[i].Records {
+			if n == 0 {
+				return i
+			}
+			n--
+			groups[i].Records[j].Place = txn.Place{Offset: int64(len(w.log))}
+			w.note(groups[i].Records[j])
+		}
 	}
+	return len(groups)
 }
 
 // note takes a record into the log. Ids are counted from 1 as the rows were

@@ -6,6 +6,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // State is what a connector does on this node.
@@ -218,31 +219,25 @@ func (t *term) streamEnded() {
 	t.mu.Unlock()
 }
 
-// published notes that the records of the batch's first done marks are durable;
-// len(b.Marks)+1 are all, with those of a transaction whose end is still to come.
+// published notes that the batch's first done groups are durable.
 func (t *term) published(b *batch, done int, started time.Time) {
 	t.metrics.commitSeconds.Observe(time.Since(started).Seconds())
 	now := time.Now()
-	var records uint64
-	seen := -1
-	for i := range b.Records {
-		m := b.Records[i].Mark
-		if m >= done {
-			break
-		}
-		records++
-		if t.cfg.Topics != nil {
-			t.cfg.Topics.add(b.Records[i].Topic)
+	for i := range b.Groups[:done] {
+		g := &b.Groups[i]
+		for j := range g.Records {
+			if t.cfg.Topics != nil {
+				t.cfg.Topics.add(g.Records[j].Topic)
+			}
 		}
 		// One observation a transaction: its rows became durable together.
-		if m != seen && m < len(b.Marks) && !b.Marks[m].Committed.IsZero() {
-			t.metrics.latency.Observe(max(0, now.Sub(b.Marks[m].Committed).Seconds()))
-			seen = m
+		if len(g.Records) > 0 && g.Final() && !g.Mark.Committed.IsZero() {
+			t.metrics.latency.Observe(max(0, now.Sub(g.Mark.Committed).Seconds()))
 		}
 	}
 	t.remember(b, done, now)
-	records -= t.noteAsides(b, done)
+	letters := t.noteAsides(b, done)
 	t.mu.Lock()
-	t.status.Published += records
+	t.status.Published += uint64(txn.Count(b.Groups[:done])) - letters
 	t.mu.Unlock()
 }

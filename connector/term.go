@@ -12,6 +12,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // term is one attempt to work: it lives until its contexts end or anything fails,
@@ -29,10 +30,8 @@ type term struct {
 	takeover bool
 	early    *ahead
 
-	// next is where the connector will be after the batch in hand, owned by the
-	// publishing goroutine; where it is for certain is the saver's. Each has its
-	// own set, so that neither is cloned for a batch.
-	next position.Position
+	// at is where the connector is for certain, owned by the publishing goroutine.
+	at position.Position
 
 	asideLog asideLog
 }
@@ -85,7 +84,7 @@ func (t *term) run(stop, lease context.Context) (err error) {
 	defer t.streamEnded()
 	t.pipe.setter = setter
 
-	t.next = from.Clone()
+	t.at = from
 	g, ctx := errgroup.WithContext(lease)
 	g.Go(func() error { return t.saver.run(lease) })
 	g.Go(func() error { return t.read(ctx, stop, source, from) })
@@ -120,7 +119,7 @@ func (t *term) beginAnew(ctx context.Context, sink Sink, from position.Position,
 		"reason", why, "before", from.String(), "position", start.String())
 	start.Seq, start.Choice, start.InKafka = from.Seq, from.Choice, t.sinks.KeepsPosition()
 	// The sink first: the replicated position is never ahead of it.
-	if _, err := sink.Commit(ctx, &kafka.Batch{Position: start}); err != nil {
+	if _, err := sink.Commit(ctx, &txn.Batch{Position: start}); err != nil {
 		return nil, from, err
 	}
 	if !start.InKafka {
@@ -286,48 +285,36 @@ func (t *term) publish(ctx context.Context, sink Sink) error {
 }
 
 func (t *term) commit(ctx context.Context, sink Sink, b *batch) error {
-	for _, m := range b.Marks {
-		t.next.Advance(m)
-	}
-	t.next.Seq += b.counted(len(b.Marks) + 1)
-	if b.partial != nil {
-		if err := t.next.AddPartial(*b.partial); err != nil {
-			return err
-		}
-	}
-	t.next.InKafka = t.sinks.KeepsPosition()
-	b.Position = t.next
-	b.wantPlaces()
-	started := time.Now()
-	done, err := sink.Commit(ctx, &b.Batch)
-	if err == nil {
-		done = len(b.Marks)
-	} else {
-		err = blame(err, b)
-	}
-	if done == 0 && err != nil {
+	next, err := t.over(b.Groups)
+	if err != nil {
 		return err
 	}
-	durable := done
-	if err == nil {
-		durable++ // the part of a transaction too
+	b.Position = next
+	started := time.Now()
+	done, err := sink.Commit(ctx, &b.Batch)
+	if err != nil {
+		err = blame(err, b)
+		if done == 0 {
+			return err
+		}
+		next, _ = t.over(b.Groups[:done]) // what goes for all goes for some
+	} else {
+		done = len(b.Groups)
 	}
-	t.saver.advance(func(p *position.Position) {
-		for _, m := range b.Marks[:done] {
-			p.Advance(m)
-		}
-		p.Seq += b.counted(durable)
-		t.remembered = int64(p.Seq)
-		p.InKafka = t.sinks.KeepsPosition()
-		if err == nil && b.partial != nil {
-			p.Partials = t.next.Partials // the whole batch is durable
-		}
-	})
-	t.published(b, durable, started)
+	t.at, t.remembered = next, int64(next.Seq)
+	t.saver.advance(next)
+	t.published(b, done, started)
 	if err == nil && !t.sinks.KeepsPosition() {
 		t.saver.awaitFirst(ctx) // or a term that is cut off early repeats much more than one batch
 	}
 	return err
+}
+
+// over returns where the connector is when groups are durable, too.
+func (t *term) over(groups []txn.Group) (position.Position, error) {
+	next, err := txn.Over(t.at, groups)
+	next.InKafka = t.sinks.KeepsPosition()
+	return next, err
 }
 
 // either returns a context that ends with the first of two. Values and the cause

@@ -8,31 +8,33 @@ import (
 
 // aim decides for each record which partition it goes to, as the partitioner does when
 // the record is sent: whoever sends into a partition has to look at it before.
-func (s *ExactlyOnce) aim(recs []txn.Record) (targets, error) {
-	to := targets{slots: make([]int32, len(recs))}
+func (s *ExactlyOnce) aim(b *txn.Batch) (targets, error) {
+	to := targets{slots: make([]int32, 0, txn.Count(b.Groups))}
 	slot := map[topicPartition]int32{}
 	var by sarama.Partitioner
 	topic, all := "", []int32(nil)
-	for i := range recs {
-		r := &recs[i]
-		if i == 0 || r.Topic != topic {
-			ids, err := s.p.client.Partitions(r.Topic)
-			if err != nil {
-				return to, onTopic(classify("looking up the partitions", err), r.Topic)
+	for i := range b.Groups {
+		for j := range b.Groups[i].Records {
+			r := &b.Groups[i].Records[j]
+			if by == nil || r.Topic != topic {
+				ids, err := s.p.client.Partitions(r.Topic)
+				if err != nil {
+					return to, onTopic(classify("looking up the partitions", err), r.Topic)
+				}
+				topic, all, by = r.Topic, ids, s.p.partitioner(r.Topic)
 			}
-			topic, all, by = r.Topic, ids, s.p.partitioner(r.Topic)
+			at, err := s.choose(by, r, all)
+			if err != nil {
+				return to, onTopic(classify("choosing a partition", err), r.Topic)
+			}
+			n, ok := slot[at]
+			if !ok {
+				n = int32(len(to.parts))
+				slot[at] = n
+				to.parts = append(to.parts, at)
+			}
+			to.slots = append(to.slots, n)
 		}
-		at, err := s.choose(by, r, all)
-		if err != nil {
-			return to, onTopic(classify("choosing a partition", err), r.Topic)
-		}
-		n, ok := slot[at]
-		if !ok {
-			n = int32(len(to.parts))
-			slot[at] = n
-			to.parts = append(to.parts, at)
-		}
-		to.slots[i] = n
 	}
 	return to, nil
 }

@@ -44,15 +44,15 @@ func (s *AtLeastOnce) Open(ctx context.Context) (pos position.Position, found bo
 }
 
 // Commit publishes the batch and blocks until all of it is acknowledged. On an
-// error done is the number of leading marks whose records all are; a record that
-// can't be published does not keep those of earlier marks back. The sink is dead
+// error done is the number of leading groups whose records all are; a record that
+// can't be published does not keep those of earlier groups back. The sink is dead
 // afterwards.
-func (s *AtLeastOnce) Commit(ctx context.Context, b *Batch) (done int, err error) {
+func (s *AtLeastOnce) Commit(ctx context.Context, b *txn.Batch) (done int, err error) {
 	if s.dead || s.p == nil {
 		return 0, newError(SinkClosed, "publishing after an error or before the sink was opened", nil)
 	}
-	if len(b.Records) == 0 {
-		return len(b.Marks), nil
+	if txn.Count(b.Groups) == 0 {
+		return len(b.Groups), nil
 	}
 	begin := time.Now()
 	admitted, refusal := 0, (*Error)(nil)
@@ -62,13 +62,12 @@ func (s *AtLeastOnce) Commit(ctx context.Context, b *Batch) (done int, err error
 	}); err != nil {
 		return s.fail(0, err)
 	}
-	recs := before(b.Records, admitted)
-	f := newFlight(len(b.Marks), b.Records)
-	f.places = b.Places
+	groups := b.Groups[:admitted]
+	f := newFlight(groups)
 	defer f.detach()
-	s.pub.metrics.inflight.Set(float64(len(recs)))
+	s.pub.metrics.inflight.Set(float64(txn.Count(groups)))
 	defer s.pub.metrics.inflight.Set(0)
-	sent, err := s.p.publish(ctx, recs, f)
+	sent, err := s.p.publish(ctx, groups, f)
 	if err != nil {
 		err = s.p.cause(f, sent, err)
 		s.p.stop() // before anything behind the failed record gets out
@@ -76,15 +75,15 @@ func (s *AtLeastOnce) Commit(ctx context.Context, b *Batch) (done int, err error
 	}
 	done, _ = f.result()
 	if err != nil {
-		s.pub.metrics.count(recs[:sent], done)
+		s.pub.metrics.count(groups, done, sent)
 		return s.fail(done, err)
 	}
-	s.pub.metrics.count(recs, admitted)
+	s.pub.metrics.count(groups, admitted, sent)
 	if refusal != nil {
 		return s.fail(done, refusal)
 	}
 	s.pub.metrics.duration.Observe(time.Since(begin).Seconds())
-	return len(b.Marks), nil
+	return len(b.Groups), nil
 }
 
 func (s *AtLeastOnce) fail(done int, err error) (int, error) {
@@ -103,14 +102,4 @@ func (s *AtLeastOnce) Close(ctx context.Context) error {
 	p := s.p
 	s.p = nil
 	return p.close(ctx)
-}
-
-// before returns the leading records whose mark is below limit.
-func before(recs []txn.Record, limit int) []txn.Record {
-	for i := range recs {
-		if recs[i].Mark >= limit {
-			return recs[:i]
-		}
-	}
-	return recs
 }

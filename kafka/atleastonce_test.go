@@ -41,8 +41,8 @@ func TestB076NothingIsPublishedPastAFailedRecord(t *testing.T) {
 			t.Fatalf("round %d: %d marks are reported durable, but only %d records are there", round, done, len(got))
 		}
 		for i, r := range got {
-			if string(r.Value) != string(b.Records[i].Value) {
-				t.Fatalf("round %d: record %d is %q, want %q: something was published past the failed one", round, i, r.Value, b.Records[i].Value)
+			if string(r.Value) != string(all(b)[i].Value) {
+				t.Fatalf("round %d: record %d is %q, want %q: something was published past the failed one", round, i, r.Value, all(b)[i].Value)
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func TestB076DoneCoversAcknowledgedMarksOnly(t *testing.T) {
 	s := open(t, publisher(t, cfg).AtLeastOnce())
 	c.FailProduce(bad, -1, kerr.TopicAuthorizationFailed)
 	b := newBatcher(good).next(5, 2)
-	b.Records[5].Topic = bad // of the third mark
+	all(b)[5].Topic = bad // of the third group
 	done, err := s.Commit(t.Context(), b)
 	e := wantError(t, err, kafka.NotAuthorized, true)
 	if e.Topic != bad {
@@ -74,8 +74,8 @@ func TestB088MemoryStaysFlatWhileKafkaIsAway(t *testing.T) {
 	cfg.AckTimeout, cfg.RequestTimeout, cfg.DeliveryTimeout = 200*time.Millisecond, 400*time.Millisecond, time.Second
 	pub := publisher(t, cfg)
 	batch := newBatcher("orders").next(100, 20)
-	for i := range batch.Records {
-		batch.Records[i].Value = make([]byte, 5000) // 10 MB in all
+	for _, r := range all(batch) {
+		r.Value = make([]byte, 5000) // 10 MB in all
 	}
 	away := func() {
 		s := pub.AtLeastOnce()

@@ -24,9 +24,9 @@ func BenchmarkCommit(b *testing.B) {
 				s := open(b, d.make(publisher(b, config(c.Brokers()))))
 				batch := newBatcher("orders").next(rows, 1)
 				value := bytes.Repeat([]byte("x"), 250)
-				for i := range batch.Records {
-					batch.Records[i].Value = value
-					batch.Records[i].Key = fmt.Appendf(nil, "key-%d", i)
+				for i, r := range all(batch) {
+					r.Value = value
+					r.Key = fmt.Appendf(nil, "key-%d", i)
 				}
 				commit(b, s, batch)
 				b.ReportAllocs()

@@ -14,6 +14,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/test/servers"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // What kfake can't tell: a real broker writes its commit markers later, answers
@@ -65,7 +66,7 @@ func (b broker) recordsAndPosition(t *testing.T) {
 			pub := b.publisher(t, topic)
 			batches := newBatcher(topic)
 			var want []string
-			var last *kafka.Batch
+			var last *txn.Batch
 			for range 3 {
 				s := d.make(pub)
 				pos, found, err := s.Open(t.Context())
@@ -122,16 +123,16 @@ func (b broker) limits(t *testing.T) {
 	topic := b.topic(t, "limits", 1, map[string]string{"max.message.bytes": "100000"})
 	pub := b.publisher(t, topic)
 	batch := newBatcher(topic).next(60, 5)
-	for i := range batch.Records {
-		batch.Records[i].Value = append(batch.Records[i].Value, make([]byte, 5000)...)
+	for _, r := range all(batch) {
+		r.Value = append(r.Value, make([]byte, 5000)...)
 	}
 	s, _, _ := reopen(t, pub)
 	commit(t, s, batch) // 1.5 MB in batches of less than 100 KB
 	large := newBatcher(topic).next(2, 1)
-	large.Records[1].Value = make([]byte, 200000)
+	all(large)[1].Value = make([]byte, 200000)
 	_, err := s.Commit(t.Context(), large)
-	if e := wantError(t, err, kafka.RecordTooLarge, false); e.Mark != 1 {
-		t.Errorf("mark %d is blamed: %v", e.Mark, err)
+	if e := wantError(t, err, kafka.RecordTooLarge, false); e.Group != 1 {
+		t.Errorf("group %d is blamed: %v", e.Group, err)
 	}
 	if n := len(b.records(t, topic)); n != 300 {
 		t.Errorf("%d records, want 300", n)
@@ -279,7 +280,7 @@ func term(ctx context.Context, s sink, topic string, exactlyOnce bool, pos *posi
 			continue
 		}
 		if !exactlyOnce && done > 0 {
-			pos.Last = batch.Marks[done-1].GTID
+			pos.Last = batch.Groups[done-1].Mark.GTID
 			pos.Set = position.NewSet(position.MySQL)
 			pos.Set.AddRange(pos.Last, 1)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,8 +46,8 @@ func TestRecordsArriveInOrderWithAllTheirParts(t *testing.T) {
 		s := open(t, d.make(publisher(t, config(c.Brokers()))))
 		b := newBatcher(topic)
 		first, second := b.next(3, 4), b.next(2, 1)
-		second.Records[0].Headers = []txn.Header{{Key: "id", Value: []byte("1")}, {Key: "null"}, {Key: "empty", Value: []byte{}}, {Key: "id", Value: []byte("again")}}
-		second.Records[1].Key, second.Records[1].Value = nil, nil
+		all(second)[0].Headers = []txn.Header{{Key: "id", Value: []byte("1")}, {Key: "null"}, {Key: "empty", Value: []byte{}}, {Key: "id", Value: []byte("again")}}
+		all(second)[1].Key, all(second)[1].Value = nil, nil
 		commit(t, s, first)
 		commit(t, s, second)
 
@@ -74,7 +73,7 @@ func TestEmptyKeysAndValuesAreNotNull(t *testing.T) {
 		topic := c.Topic("orders", 1, nil)
 		s := open(t, d.make(publisher(t, config(c.Brokers()))))
 		b := newBatcher(topic).next(1, 1)
-		b.Records[0].Key, b.Records[0].Value, b.Records[0].Timestamp = []byte{}, []byte{}, -1
+		all(b)[0].Key, all(b)[0].Value, all(b)[0].Timestamp = []byte{}, []byte{}, -1
 		before := time.Now().Add(-time.Second)
 		commit(t, s, b)
 		got := c.Records(topic)[0]
@@ -99,12 +98,12 @@ func TestExplicitPartitionWins(t *testing.T) {
 		topic := c.Topic("orders", 12, nil)
 		s := open(t, d.make(publisher(t, config(c.Brokers()))))
 		b := newBatcher(topic).next(1, 12)
-		for i := range b.Records {
-			b.Records[i].Partition = int32(11 - i)
+		for i, r := range all(b) {
+			r.Partition = int32(11 - i)
 		}
 		commit(t, s, b)
 		for i, r := range c.Records(topic) {
-			if r.Partition != int32(i) || string(r.Value) != string(b.Records[11-i].Value) {
+			if r.Partition != int32(i) || string(r.Value) != string(all(b)[11-i].Value) {
 				t.Errorf("partition %d holds %q", r.Partition, r.Value)
 			}
 		}
@@ -116,19 +115,19 @@ func TestPartitionOutOfRangeIsAClearError(t *testing.T) {
 		topic := c.Topic("orders", 3, nil)
 		s := open(t, d.make(publisher(t, config(c.Brokers()))))
 		b := newBatcher(topic).next(3, 2)
-		b.Records[3].Partition = 3 // of the second transaction
+		all(b)[3].Partition = 3 // of the second transaction
 		done, err := s.Commit(t.Context(), b)
 		e := wantError(t, err, kafka.PartitionOutOfRange, false)
-		if e.Topic != topic || e.Partition != 3 || e.Mark != 1 || !strings.Contains(err.Error(), "has 3") {
-			t.Errorf("error %v names topic %q partition %d mark %d", err, e.Topic, e.Partition, e.Mark)
+		if e.Topic != topic || e.Partition != 3 || e.Group != 1 || !strings.Contains(err.Error(), "has 3") {
+			t.Errorf("error %v names topic %q partition %d group %d", err, e.Topic, e.Partition, e.Group)
 		}
 		wantDone(t, c, d, topic, b, done, 1)
 	})
 }
 
 // wantDone checks what a failed Commit left behind: with at-least-once the records
-// of the marks before the bad one and nothing else, with exactly-once nothing.
-func wantDone(t *testing.T, c *kafkatest.Cluster, d delivery, topic string, b *kafka.Batch, done, bad int) {
+// of the groups before the bad one and nothing else, with exactly-once nothing.
+func wantDone(t *testing.T, c *kafkatest.Cluster, d delivery, topic string, b *txn.Batch, done, bad int) {
 	t.Helper()
 	want := 0
 	if d.partial {
@@ -137,13 +136,7 @@ func wantDone(t *testing.T, c *kafkatest.Cluster, d delivery, topic string, b *k
 	if done != want {
 		t.Errorf("done = %d, want %d", done, want)
 	}
-	n := 0
-	for i := range b.Records {
-		if b.Records[i].Mark < want {
-			n++
-		}
-	}
-	if got := c.Records(topic); len(got) != n {
+	if got, n := c.Records(topic), txn.Count(b.Groups[:want]); len(got) != n {
 		t.Errorf("%d records are visible, want %d: %q", len(got), n, values(got))
 	}
 }
@@ -153,7 +146,7 @@ func TestB062WaitsForAMissingTopicAndGoesOn(t *testing.T) {
 		a := c.Topic("a", 1, nil)
 		pub := publisher(t, config(c.Brokers()))
 		b := newBatcher(a).next(3, 1) // rows for a, missing, a
-		b.Records[1].Topic = "missing"
+		all(b)[1].Topic = "missing"
 		s := open(t, d.make(pub))
 		done, err := s.Commit(t.Context(), b)
 		e := wantError(t, err, kafka.TopicMissing, true)
@@ -169,8 +162,7 @@ func TestB062WaitsForAMissingTopicAndGoesOn(t *testing.T) {
 		next := open(t, d.make(pub))
 		rest := *b
 		if d.partial {
-			rest.Records, rest.Marks = slices.Clone(b.Records[1:]), b.Marks[1:]
-			rest.Records[0].Mark, rest.Records[1].Mark = 0, 1
+			rest.Groups = b.Groups[1:]
 		}
 		commit(t, next, &rest)
 		if diff := cmp.Diff([]string{"1/0", "3/0"}, values(c.Records(a))); diff != "" {
@@ -223,14 +215,14 @@ func TestB063ClientLimit(t *testing.T) {
 		fits := limit - overhead - 1
 		s := open(t, d.make(publisher(t, cfg)))
 		ok := newBatcher(topic).next(1, 1)
-		ok.Records[0].Value = bytes.Repeat([]byte("x"), fits)
+		all(ok)[0].Value = bytes.Repeat([]byte("x"), fits)
 		commit(t, s, ok)
 
 		b := newBatcher(topic).next(2, 1)
-		b.Records[1].Value = bytes.Repeat([]byte("secret"), limit)[:fits+1]
+		all(b)[1].Value = bytes.Repeat([]byte("secret"), limit)[:fits+1]
 		done, err := s.Commit(t.Context(), b)
 		e := wantError(t, err, kafka.RecordTooLarge, false)
-		if e.Mark != 1 || e.Topic != topic || !strings.Contains(err.Error(), "10001") || !strings.Contains(err.Error(), "client's limit is 10000") || strings.Contains(err.Error(), "secret") {
+		if e.Group != 1 || e.Topic != topic || !strings.Contains(err.Error(), "10001") || !strings.Contains(err.Error(), "client's limit is 10000") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("error = %v", err)
 		}
 		if want := map[bool]int{true: 1}[d.partial]; done != want {
@@ -246,7 +238,7 @@ func TestB063HeadersCount(t *testing.T) {
 		cfg.MaxMessageBytes = 10000
 		s := open(t, d.make(publisher(t, cfg)))
 		b := newBatcher(topic).next(1, 1)
-		b.Records[0].Headers = []txn.Header{{Key: "h", Value: make([]byte, 10000)}}
+		all(b)[0].Headers = []txn.Header{{Key: "h", Value: make([]byte, 10000)}}
 		_, err := s.Commit(t.Context(), b)
 		wantError(t, err, kafka.RecordTooLarge, false)
 	})
@@ -259,19 +251,19 @@ func TestB063TopicLimitBelowTheClientsBlamesTheLargeRecordOnly(t *testing.T) {
 		s := open(t, d.make(pub))
 		// Together far above the topic's limit, each one below it.
 		many := newBatcher(topic).next(50, 4)
-		for i := range many.Records {
-			many.Records[i].Value = append(many.Records[i].Value, bytes.Repeat([]byte("x"), 500)...)
+		for _, r := range all(many) {
+			r.Value = append(r.Value, bytes.Repeat([]byte("x"), 500)...)
 		}
 		commit(t, s, many)
 		if got := c.Records(topic); len(got) != 200 {
 			t.Fatalf("%d records, want 200", len(got))
 		}
 		b := newBatcher(topic).next(3, 1)
-		b.Records[1].Value = bytes.Repeat([]byte("x"), 6000)
+		all(b)[1].Value = bytes.Repeat([]byte("x"), 6000)
 		_, err := s.Commit(t.Context(), b)
 		e := wantError(t, err, kafka.RecordTooLarge, false)
-		if e.Mark != 1 || !strings.Contains(err.Error(), "topic") || !strings.Contains(err.Error(), "max.message.bytes") {
-			t.Errorf("error = %v, mark %d", err, e.Mark)
+		if e.Group != 1 || !strings.Contains(err.Error(), "topic") || !strings.Contains(err.Error(), "max.message.bytes") {
+			t.Errorf("error = %v, group %d", err, e.Group)
 		}
 	})
 }
@@ -282,8 +274,8 @@ func TestB063UnknownTopicLimitIsFoundOut(t *testing.T) {
 		c.Fault(kfake.Fault{Keys: describeConfigs, Err: kerr.TopicAuthorizationFailed, Count: -1})
 		pub := publisher(t, config(c.Brokers()))
 		b := newBatcher(topic).next(20, 4)
-		for i := range b.Records {
-			b.Records[i].Value = append(b.Records[i].Value, bytes.Repeat([]byte("x"), 500)...)
+		for _, r := range all(b) {
+			r.Value = append(r.Value, bytes.Repeat([]byte("x"), 500)...)
 		}
 		for term := 1; ; term++ {
 			s := d.make(pub)

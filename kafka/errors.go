@@ -80,10 +80,10 @@ type Error struct {
 	// Topic and Partition say where; empty and -1 when that isn't known.
 	Topic     string
 	Partition int32
-	// Mark is the index in Batch.Marks of the transaction whose record is to
+	// Group is the index in Batch.Groups of the transaction whose record is to
 	// blame; -1 when no single record is.
-	Mark int
-	// Record is the index in Batch.Records of that record; -1 when it is not known.
+	Group int
+	// Record is the index in Group.Records of that record; -1 when it is not known.
 	Record int
 	// Poison says that the refusal is for good and about this record alone: the others
 	// of the batch would be taken without it. Record is then known.
@@ -129,7 +129,7 @@ func retryable(c Code) bool {
 }
 
 func newError(code Code, text string, err error) *Error {
-	return &Error{Code: code, Partition: -1, Mark: -1, Record: -1, Retry: retryable(code), Text: text, Err: err}
+	return &Error{Code: code, Partition: -1, Group: -1, Record: -1, Retry: retryable(code), Text: text, Err: err}
 }
 
 // rule is one line of the translation from sarama's errors to ours.

@@ -245,7 +245,7 @@ func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error
 	if recordSize(&rec) > s.pub.cfg.MaxMessageBytes {
 		return s.positionTooLarge(len(value), nil)
 	}
-	err := s.sendAll(ctx, []txn.Record{rec}, nil, targets{[]topicPartition{s.positionPartition()}, []int32{0}})
+	err := s.sendAll(ctx, []txn.Group{{Records: []txn.Record{rec}}}, targets{[]topicPartition{s.positionPartition()}, []int32{0}})
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
@@ -255,7 +255,7 @@ func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error
 	}
 	// Nor is the batch: a broker that refuses it for its time, say, has another clock,
 	// which somebody will set.
-	e.Mark, e.Record, e.Poison, e.Retry = -1, -1, false, true
+	e.Group, e.Record, e.Poison, e.Retry = -1, -1, false, true
 	return err
 }
 
@@ -265,12 +265,11 @@ func (s *ExactlyOnce) positionTooLarge(size int, err error) *Error {
 
 // sendAll sends records and waits for them. After an error sarama has answered for
 // all of them or has lost its connections, so that nothing comes behind the abort.
-func (s *ExactlyOnce) sendAll(ctx context.Context, recs []txn.Record, places []Place, to targets) error {
-	f := newFlight(0, nil)
-	f.places = places
+func (s *ExactlyOnce) sendAll(ctx context.Context, groups []txn.Group, to targets) error {
+	f := newFlight(groups)
 	f.aim(to)
 	defer f.detach()
-	sent, err := s.p.publish(ctx, recs, f)
+	sent, err := s.p.publish(ctx, groups, f)
 	if err == nil {
 		s.parts.acknowledged(f)
 		return nil
@@ -318,14 +317,15 @@ func (s *ExactlyOnce) abort() {
 }
 
 // Commit publishes the batch and its position in one transaction, so done is all
-// marks or 0. A batch without records commits its position alone. The sink is dead
+// groups or 0. A batch without records commits its position alone. The sink is dead
 // after an error, whose outcome may be unknown: only the next Open can tell.
-func (s *ExactlyOnce) Commit(ctx context.Context, b *Batch) (done int, err error) {
+func (s *ExactlyOnce) Commit(ctx context.Context, b *txn.Batch) (done int, err error) {
 	if s.dead || s.p == nil {
 		return 0, newError(SinkClosed, "publishing after an error or before the sink was opened", nil)
 	}
 	begin := time.Now()
-	s.pub.metrics.inflight.Set(float64(len(b.Records)))
+	records := txn.Count(b.Groups)
+	s.pub.metrics.inflight.Set(float64(records))
 	defer s.pub.metrics.inflight.Set(0)
 	// The coordinator aborts a transaction that takes longer, and it would look
 	// like being fenced.
@@ -336,16 +336,16 @@ func (s *ExactlyOnce) Commit(ctx context.Context, b *Batch) (done int, err error
 		if s.p != nil { // there is none when a new epoch could not be opened
 			s.p.stop()
 		}
-		s.pub.metrics.count(b.Records, 0)
+		s.pub.metrics.count(b.Groups, 0, records)
 		return 0, s.noticed(deliveryError(err))
 	}
 	s.remember(b.Position)
-	s.pub.metrics.count(b.Records, len(b.Marks)+1)
+	s.pub.metrics.count(b.Groups, len(b.Groups), records)
 	s.pub.metrics.duration.Observe(time.Since(begin).Seconds())
-	return len(b.Marks), nil
+	return len(b.Groups), nil
 }
 
-func (s *ExactlyOnce) commit(ctx context.Context, b *Batch) error {
+func (s *ExactlyOnce) commit(ctx context.Context, b *txn.Batch) error {
 	if s.tainted {
 		if err := s.renew(ctx); err != nil {
 			return err
@@ -361,7 +361,7 @@ func (s *ExactlyOnce) commit(ctx context.Context, b *Batch) error {
 	if refusal != nil {
 		return refusal
 	}
-	to, err := s.aim(b.Records)
+	to, err := s.aim(b)
 	if err != nil {
 		return err
 	}
@@ -379,11 +379,11 @@ func (s *ExactlyOnce) commit(ctx context.Context, b *Batch) error {
 }
 
 // send sends the records, and the position only when all of them are acknowledged.
-func (s *ExactlyOnce) send(ctx context.Context, b *Batch, to targets) error {
-	if err := s.sendAll(ctx, b.Records, b.Places, to); err != nil {
+func (s *ExactlyOnce) send(ctx context.Context, b *txn.Batch, to targets) error {
+	if err := s.sendAll(ctx, b.Groups, to); err != nil {
 		return err
 	}
-	key, value, err := s.positions.next(time.Now(), b.Marks, b.Position, s.parts.trace())
+	key, value, err := s.positions.next(time.Now(), b.Groups, b.Position, s.parts.trace())
 	if err != nil {
 		return err
 	}

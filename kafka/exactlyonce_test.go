@@ -22,6 +22,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 const positionTopic = "binlog-outbox.orders.position"
@@ -301,9 +302,9 @@ func TestPositionsOfAllKinds(t *testing.T) {
 	set, _ := position.ParseSet(position.MariaDB, "0-1-100,1-2-7")
 	maria := position.GTID{Domain: 0, Server: 1, Seq: 100}
 	tagged, _ := position.ParseSet(position.MySQL, source.String()+":1-5:7:tag:1-3")
-	for name, b := range map[string]*kafka.Batch{
-		"mariadb": {Marks: []position.Mark{{GTID: maria, First: 100}}, Position: position.Position{Flavor: position.MariaDB, Set: set, Last: maria, Seq: 3}},
-		"file":    {Marks: []position.Mark{{File: "b.000002", Pos: 1 << 33}}, Position: position.Position{Flavor: position.MySQL, Server: "s", File: "b.000002", Pos: 1 << 33}},
+	for name, b := range map[string]*txn.Batch{
+		"mariadb": {Groups: []txn.Group{{Mark: position.Mark{GTID: maria, First: 100}}}, Position: position.Position{Flavor: position.MariaDB, Set: set, Last: maria, Seq: 3}},
+		"file":    {Groups: []txn.Group{{Mark: position.Mark{File: "b.000002", Pos: 1 << 33}}}, Position: position.Position{Flavor: position.MySQL, Server: "s", File: "b.000002", Pos: 1 << 33}},
 		"tags":    {Position: position.Position{Flavor: position.MySQL, Set: tagged}},
 		"partial": {Position: position.Position{Flavor: position.MySQL, Set: tagged, Partials: []position.Partial{
 			{GTID: position.GTID{SID: source, Seq: 8}, Rows: []position.KindRows{{Kind: position.Kind{Database: "shop", Table: "outbox", Op: "insert"}, N: 12345}}},
@@ -341,7 +342,7 @@ func TestLargeSetsAreWrittenSeldom(t *testing.T) {
 	for i := range uint64(batches) {
 		m := position.Mark{GTID: position.GTID{SID: source, Seq: 3*i + 2}, First: 3*i + 1, File: "b.1", Pos: i}
 		pos.Advance(m)
-		commit(t, s, &kafka.Batch{Marks: []position.Mark{m}, Position: pos.Clone()})
+		commit(t, s, &txn.Batch{Groups: []txn.Group{{Mark: m}}, Position: pos.Clone()})
 		if i%150 != 0 {
 			continue
 		}
@@ -368,10 +369,10 @@ func TestSetThatChangedOtherwiseIsWrittenWhole(t *testing.T) {
 	pub := publisher(t, config(c.Brokers()))
 	s, _, _ := reopen(t, pub)
 	pos := largePosition(100)
-	commit(t, s, &kafka.Batch{Position: pos})
+	commit(t, s, &txn.Batch{Position: pos})
 	pos = pos.Clone()
 	pos.Set.Add(position.GTID{SID: source, Seq: 77}) // no mark tells
-	commit(t, s, &kafka.Batch{Position: pos})
+	commit(t, s, &txn.Batch{Position: pos})
 	_, got, found := reopen(t, pub)
 	wantPosition(t, got, found, pos)
 }
@@ -418,10 +419,10 @@ func TestTruncatedPositionStops(t *testing.T) {
 	pub := publisher(t, config(c.Brokers()))
 	s, _, _ := reopen(t, pub)
 	pos := largePosition(100)
-	commit(t, s, &kafka.Batch{Position: pos})
+	commit(t, s, &txn.Batch{Position: pos})
 	m := position.Mark{GTID: position.GTID{SID: source, Seq: 1}, First: 1}
 	pos.Advance(m)
-	commit(t, s, &kafka.Batch{Marks: []position.Mark{m}, Position: pos})
+	commit(t, s, &txn.Batch{Groups: []txn.Group{{Mark: m}}, Position: pos})
 	if err := c.DeleteRecords(positionTopic, 0, 4); err != nil { // open, marker, full, marker
 		t.Fatal(err)
 	}

@@ -18,10 +18,11 @@ type outgoing struct {
 	msg        sarama.ProducerMessage
 	key, value payload
 	headers    []sarama.RecordHeader
+	rec        *txn.Record
 	partition  int32
-	mark       int
-	index      int // in the batch
 	slot       int32
+	group      int
+	index      int // in the group
 	flight     *flight
 }
 
@@ -40,7 +41,7 @@ type failure struct {
 	err       error
 	topic     string
 	partition int32
-	mark      int
+	group     int
 	index     int
 }
 
@@ -55,7 +56,7 @@ type flight struct {
 	answered int
 	want     int
 	first    *failure
-	places   []Place // as Batch.Places
+	detached bool
 
 	targets
 	ends []flown // as long as parts
@@ -80,16 +81,16 @@ func (f *flight) aim(to targets) {
 	f.targets, f.ends = to, make([]flown, len(to.parts))
 }
 
-func newFlight(marks int, recs []txn.Record) *flight {
-	return &flight{failed: make(chan struct{}), wake: make(chan struct{}, 1), tracker: newTracker(marks, recs), want: -1}
+func newFlight(groups []txn.Group) *flight {
+	return &flight{failed: make(chan struct{}), wake: make(chan struct{}, 1), tracker: newTracker(groups), want: -1}
 }
 
 // acked is called for each acknowledged record.
 func (f *flight) acked(o *outgoing) {
 	f.mu.Lock()
-	f.tracker.ack(o.mark)
-	if o.index < len(f.places) {
-		f.places[o.index] = Place{o.msg.Partition, o.msg.Offset}
+	f.tracker.ack(o.group)
+	if !f.detached {
+		o.rec.Place = txn.Place{Partition: o.msg.Partition, Offset: o.msg.Offset}
 	}
 	if len(f.ends) > 0 {
 		e := &f.ends[o.slot]
@@ -100,10 +101,10 @@ func (f *flight) acked(o *outgoing) {
 	f.mu.Unlock()
 }
 
-// detach gives the places back: what is acknowledged later is not noted.
+// detach gives the records back: what is acknowledged later is not noted.
 func (f *flight) detach() {
 	f.mu.Lock()
-	f.places = nil
+	f.detached = true
 	f.mu.Unlock()
 }
 
@@ -119,7 +120,7 @@ func (f *flight) fail(o *outgoing, partition int32, err error) {
 	case !followsAnother(f.first.err) || followsAnother(err):
 		return
 	}
-	f.first = &failure{err: err, topic: o.msg.Topic, partition: partition, mark: o.mark, index: o.index}
+	f.first = &failure{err: err, topic: o.msg.Topic, partition: partition, group: o.group, index: o.index}
 }
 
 func (f *flight) answer() {

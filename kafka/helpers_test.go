@@ -31,7 +31,7 @@ var source = uuid.MustParse("3e11fa47-71ca-11e1-9e33-c80aa9429562")
 // sink is what connector asks of both deliveries.
 type sink interface {
 	Open(ctx context.Context) (pos position.Position, found bool, err error)
-	Commit(ctx context.Context, b *kafka.Batch) (done int, err error)
+	Commit(ctx context.Context, b *txn.Batch) (done int, err error)
 	Close(ctx context.Context) error
 }
 
@@ -90,32 +90,44 @@ func newBatcher(topic string) *batcher {
 
 // next returns a batch of n transactions with rows records each. Values count on
 // over all batches; keys repeat every 7 records.
-func (b *batcher) next(n, rows int) *kafka.Batch {
-	batch := &kafka.Batch{}
-	for m := range n {
+func (b *batcher) next(n, rows int) *txn.Batch {
+	batch := &txn.Batch{}
+	for range n {
 		b.seq++
 		mark := position.Mark{GTID: position.GTID{SID: source, Seq: b.seq}, First: b.seq, File: "binlog.000001", Pos: b.seq * 100, Committed: time.UnixMicro(int64(b.seq))}
-		batch.Marks = append(batch.Marks, mark)
+		g := txn.Group{Mark: mark}
 		for r := range rows {
-			batch.Records = append(batch.Records, record(b.topic, "k"+strconv.Itoa(r%7), fmt.Sprintf("%d/%d", b.seq, r), m))
+			g.Records = append(g.Records, record(b.topic, "k"+strconv.Itoa(r%7), fmt.Sprintf("%d/%d", b.seq, r)))
 		}
+		batch.Groups = append(batch.Groups, g)
 	}
-	last := batch.Marks[len(batch.Marks)-1]
-	b.set.AddRange(last.GTID, batch.Marks[0].First)
+	last := batch.Groups[n-1].Mark
+	b.set.AddRange(last.GTID, batch.Groups[0].Mark.First)
 	batch.Position = position.Position{Flavor: position.MySQL, Server: source.String(), Set: b.set.Clone(), File: last.File, Pos: last.Pos,
 		Last: last.GTID, Committed: last.Committed, Seq: b.seq * uint64(rows)}
 	return batch
 }
 
-func record(topic, key, value string, mark int) txn.Record {
-	return txn.Record{Topic: topic, Partition: -1, Key: []byte(key), Value: []byte(value), Timestamp: 1700000000123, Mark: mark}
+func record(topic, key, value string) txn.Record {
+	return txn.Record{Topic: topic, Partition: -1, Key: []byte(key), Value: []byte(value), Timestamp: 1700000000123}
 }
 
-func commit(t testing.TB, s sink, b *kafka.Batch) {
+// all returns the records of a batch.
+func all(b *txn.Batch) []*txn.Record {
+	var out []*txn.Record
+	for i := range b.Groups {
+		for j := range b.Groups[i].Records {
+			out = append(out, &b.Groups[i].Records[j])
+		}
+	}
+	return out
+}
+
+func commit(t testing.TB, s sink, b *txn.Batch) {
 	t.Helper()
 	done, err := s.Commit(t.Context(), b)
-	if err != nil || done != len(b.Marks) {
-		t.Fatalf("Commit = %d, %v; want %d, nil", done, err, len(b.Marks))
+	if err != nil || done != len(b.Groups) {
+		t.Fatalf("Commit = %d, %v; want %d, nil", done, err, len(b.Groups))
 	}
 }
 
@@ -140,11 +152,11 @@ func values(recs []kafkatest.Record) []string {
 	return out
 }
 
-func batchValues(batches ...*kafka.Batch) []string {
+func batchValues(batches ...*txn.Batch) []string {
 	var out []string
 	for _, b := range batches {
-		for i := range b.Records {
-			out = append(out, string(b.Records[i].Value))
+		for _, r := range all(b) {
+			out = append(out, string(r.Value))
 		}
 	}
 	return out

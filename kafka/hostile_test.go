@@ -46,7 +46,7 @@ func TestPartitionsAddedMeanwhileAreFound(t *testing.T) {
 		commit(t, s, batches.next(1, 1))
 		addPartitions(t, c, topic, 6)
 		b := batches.next(1, 1)
-		b.Records[0].Partition = 5
+		all(b)[0].Partition = 5
 		commit(t, s, b)
 		recs := c.Records(topic)
 		if last := recs[len(recs)-1]; last.Partition != 5 {
@@ -60,8 +60,8 @@ func TestPositionTopicIsNoTopicForRows(t *testing.T) {
 	conform(t, func(t *testing.T, c *kafkatest.Cluster, d delivery) {
 		s := open(t, d.make(publisher(t, config(c.Brokers()))))
 		_, err := s.Commit(t.Context(), newBatcher(positionTopic).next(1, 1))
-		if e := wantError(t, err, kafka.TopicInvalid, false); e.Topic != positionTopic || e.Mark != 0 {
-			t.Errorf("%v names topic %q and mark %d", err, e.Topic, e.Mark)
+		if e := wantError(t, err, kafka.TopicInvalid, false); e.Topic != positionTopic || e.Group != 0 {
+			t.Errorf("%v names topic %q and group %d", err, e.Topic, e.Group)
 		}
 	}, kfake.AllowAutoTopicCreation())
 }
@@ -113,8 +113,8 @@ func TestRefusedPositionBlamesNoTransaction(t *testing.T) {
 			s, _, _ := reopen(t, publisher(t, config(cluster.Brokers())))
 			cluster.FailProduce(positionTopic, -1, c.err)
 			_, err := s.Commit(t.Context(), newBatcher(topic).next(2, 1))
-			if e := wantError(t, err, c.code, c.retry); e.Mark != -1 || e.Topic != positionTopic {
-				t.Errorf("%v blames mark %d of topic %q", err, e.Mark, e.Topic)
+			if e := wantError(t, err, c.code, c.retry); e.Group != -1 || e.Topic != positionTopic {
+				t.Errorf("%v blames group %d of topic %q", err, e.Group, e.Topic)
 			}
 		})
 	}

@@ -24,20 +24,21 @@ import (
 // The tracker against a model that looks at all records each time.
 func TestTrackerMovesOverGapFreePrefixesOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		marks := rapid.IntRange(0, 20).Draw(t, "marks")
-		var recs []txn.Record
-		for m := range marks + 1 { // the last is a transaction without an end
-			for range rapid.IntRange(0, 3).Draw(t, "rows") {
-				recs = append(recs, txn.Record{Mark: m})
+		groups := make([]txn.Group, rapid.IntRange(0, 20).Draw(t, "groups"))
+		var of []int // the groups of all records
+		for i := range groups {
+			groups[i].Records = make([]txn.Record, rapid.IntRange(0, 3).Draw(t, "rows"))
+			for range groups[i].Records {
+				of = append(of, i)
 			}
 		}
-		order := rapid.Permutation(indexes(len(recs))).Draw(t, "order")
+		order := rapid.Permutation(of).Draw(t, "order")
 		n := rapid.IntRange(0, len(order)).Draw(t, "acknowledged")
-		tr := newTracker(marks, recs)
-		acked := make([]bool, len(recs))
+		tr := newTracker(groups)
+		acked := make([]int, len(groups))
 		for i := 0; ; i++ {
 			want := 0
-			for want < marks && allOf(recs, acked, want) {
+			for want < len(groups) && acked[want] == len(groups[want].Records) {
 				want++
 			}
 			if got := tr.prefix(); got != want {
@@ -46,27 +47,10 @@ func TestTrackerMovesOverGapFreePrefixesOnly(t *testing.T) {
 			if i == n {
 				return
 			}
-			acked[order[i]] = true
-			tr.ack(recs[order[i]].Mark)
+			acked[order[i]]++
+			tr.ack(order[i])
 		}
 	})
-}
-
-func indexes(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
-func allOf(recs []txn.Record, acked []bool, mark int) bool {
-	for i := range recs {
-		if recs[i].Mark == mark && !acked[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func keys() [][]byte {
@@ -93,7 +77,7 @@ func partition(t *testing.T, key []byte, n int32) int32 {
 	t.Helper()
 	o := &outgoing{partition: -1}
 	p := &producer{keys: map[string][]byte{}}
-	got, err := newPartitioner("orders").Partition(p.message(o, 0, &txn.Record{Topic: "orders", Partition: -1, Key: key}, newFlight(0, nil)), n)
+	got, err := newPartitioner("orders").Partition(p.message(o, 0, &txn.Record{Topic: "orders", Partition: -1, Key: key}, newFlight(nil)), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +164,7 @@ func TestFirstFailureIsTheCause(t *testing.T) {
 		{"follow-up first", []error{sarama.ErrTransactionNotReady, real, sarama.ErrNotLeaderForPartition}, real},
 		{"follow-ups only", []error{sarama.ErrShuttingDown, sarama.ErrTransactionNotReady}, sarama.ErrShuttingDown},
 	} {
-		f := newFlight(1, []txn.Record{{}})
+		f := newFlight([]txn.Group{{Records: []txn.Record{{}}}})
 		for _, err := range c.errs {
 			f.fail(&outgoing{}, 0, err)
 		}
@@ -219,7 +203,7 @@ func TestProduceEpochIsRead(t *testing.T) {
 func TestMetricsCapTopics(t *testing.T) {
 	m := NewMetrics(nil)
 	for i := range 3 * maxTopicLabels {
-		m.count([]txn.Record{{Topic: fmt.Sprintf("t%d", i)}}, 1)
+		m.count([]txn.Group{{Records: []txn.Record{{Topic: fmt.Sprintf("t%d", i)}}}}, 1, 1)
 	}
 	if n := len(m.topics); n != maxTopicLabels+1 {
 		t.Errorf("%d topic labels, want %d", n, maxTopicLabels+1)
@@ -299,8 +283,8 @@ func TestPublishLetsLargePayloadsGo(t *testing.T) {
 		m := <-input
 		m.Metadata.(*outgoing).flight.acked(m.Metadata.(*outgoing))
 	}()
-	recs := []txn.Record{{Topic: "t", Value: make([]byte, 2*heldPayload)}}
-	if n, err := p.publish(t.Context(), recs, newFlight(1, recs)); n != 1 || err != nil {
+	groups := []txn.Group{{Records: []txn.Record{{Topic: "t", Value: make([]byte, 2*heldPayload)}}}}
+	if n, err := p.publish(t.Context(), groups, newFlight(groups)); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if p.out[0].value != nil {

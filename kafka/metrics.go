@@ -111,15 +111,13 @@ func (m *Metrics) topic(name string) *topicCounters {
 	return c
 }
 
-// count adds the records of the first done marks as published and, of the rest,
-// those that were handed over as failed.
-func (m *Metrics) count(recs []txn.Record, done int) {
-	for i := 0; i < len(recs); {
-		topic, ok := recs[i].Topic, recs[i].Mark < done
-		n, size := 0, 0
-		for ; i < len(recs) && recs[i].Topic == topic && (recs[i].Mark < done) == ok; i++ {
-			n++
-			size += payloadBytes(&recs[i])
+// count adds the first sent records, which were handed over: those of the first done
+// groups as published, the rest as failed.
+func (m *Metrics) count(groups []txn.Group, done, sent int) {
+	topic, n, size := "", 0, 0
+	add := func(ok bool) {
+		if n == 0 {
+			return
 		}
 		c := m.topic(topic)
 		if ok {
@@ -129,7 +127,25 @@ func (m *Metrics) count(recs []txn.Record, done int) {
 			c.failed.Add(float64(n))
 			c.failedBytes.Add(float64(size))
 		}
+		n, size = 0, 0
 	}
+	for i := range groups {
+		if i == done {
+			add(true)
+		}
+		recs := groups[i].Records
+		recs = recs[:min(len(recs), sent)]
+		sent -= len(recs)
+		for j := range recs {
+			if recs[j].Topic != topic {
+				add(i < done)
+				topic = recs[j].Topic
+			}
+			n++
+			size += payloadBytes(&recs[j])
+		}
+	}
+	add(done >= len(groups))
 }
 
 func payloadBytes(r *txn.Record) int {

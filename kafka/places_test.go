@@ -5,19 +5,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
-
-var unknownPlace = kafka.Place{Partition: -1, Offset: -1}
-
-func wantPlaces(b *kafka.Batch) *kafka.Batch {
-	b.Places = make([]kafka.Place, len(b.Records))
-	for i := range b.Places {
-		b.Places[i] = unknownPlace
-	}
-	return b
-}
 
 // The places of a batch are where a consumer finds its records.
 func TestPlacesAreWhereConsumersFindTheRecords(t *testing.T) {
@@ -27,24 +17,21 @@ func TestPlacesAreWhereConsumersFindTheRecords(t *testing.T) {
 			topic := c.Topic("orders", 3, nil)
 			s := open(t, d.make(publisher(t, config(c.Brokers()))))
 			next := newBatcher(topic)
-			var all []*kafka.Batch
+			var sent []*txn.Record
 			for range 3 { // the offsets of the second batch begin behind the first
-				b := wantPlaces(next.next(10, 3))
+				b := next.next(10, 3)
 				commit(t, s, b)
-				all = append(all, b)
+				sent = append(sent, all(b)...)
 			}
-			at := map[kafka.Place]string{}
+			at := map[txn.Place]string{}
 			for _, r := range c.Records(topic) {
-				at[kafka.Place{Partition: r.Partition, Offset: r.Offset}] = string(r.Value)
+				at[txn.Place{Partition: r.Partition, Offset: r.Offset}] = string(r.Value)
 			}
-			for _, b := range all {
-				for i, place := range b.Places {
-					if got := at[place]; got != string(b.Records[i].Value) {
-						t.Errorf("record %q is said to be at %+v, where %q is", b.Records[i].Value, place, got)
-					}
+			for _, r := range sent {
+				if got := at[r.Place]; got != string(r.Value) {
+					t.Errorf("record %q is said to be at %+v, where %q is", r.Value, r.Place, got)
 				}
 			}
-			commit(t, s, next.next(1, 1)) // nobody wants to know
 		})
 	}
 }
@@ -58,9 +45,9 @@ func TestPlaceOfARepeatedRecordIsUnknown(t *testing.T) {
 	next := newBatcher(topic)
 	commit(t, s, next.next(5, 1))
 	c.FailProduce(topic, 1, kerr.DuplicateSequenceNumber)
-	b := wantPlaces(next.next(1, 1))
+	b := next.next(1, 1)
 	commit(t, s, b)
-	if got := b.Places[0]; got.Offset >= 0 {
+	if got := all(b)[0].Place; got.Offset >= 0 {
 		t.Errorf("the place is %+v, want an unknown offset", got)
 	}
 }
@@ -73,18 +60,19 @@ func TestPlacesOfAFailedBatch(t *testing.T) {
 	cfg.MaxRetries = 1
 	s := open(t, publisher(t, cfg).AtLeastOnce())
 	c.FailProduce(bad, -1, kerr.TopicAuthorizationFailed)
-	b := wantPlaces(newBatcher(good).next(5, 2))
-	b.Records[5].Topic = bad
+	b := newBatcher(good).next(5, 2)
+	recs := all(b)
+	recs[5].Topic = bad
 	done, err := s.Commit(t.Context(), b)
 	if err == nil {
 		t.Fatal("the batch was published")
 	}
 	for i := range done * 2 {
-		if b.Places[i].Offset != int64(i) {
-			t.Errorf("record %d is at %+v, want offset %d", i, b.Places[i], i)
+		if recs[i].Place.Offset != int64(i) {
+			t.Errorf("record %d is at %+v, want offset %d", i, recs[i].Place, i)
 		}
 	}
-	if b.Places[5] != unknownPlace {
-		t.Errorf("the refused record is said to be at %+v", b.Places[5])
+	if recs[5].Place != (txn.Place{}) {
+		t.Errorf("the refused record is said to be at %+v", recs[5].Place)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 const (
@@ -37,16 +38,18 @@ type positionWriter struct {
 }
 
 // next returns key and value of the record for a batch that ends at pos and goes
-// over marks. It must be called once for each batch, in order.
-func (w *positionWriter) next(now time.Time, marks []position.Mark, pos position.Position, t *trace) (key, value []byte, err error) {
+// over groups. It must be called once for each batch, in order.
+func (w *positionWriter) next(now time.Time, groups []txn.Group, pos position.Position, t *trace) (key, value []byte, err error) {
 	var beside json.RawMessage
 	if t != nil {
 		if beside, err = json.Marshal(t); err != nil {
 			return nil, nil, fmt.Errorf("encoding position: %w", err)
 		}
 	}
-	for i := range marks {
-		w.since.add(marks[i])
+	for i := range groups {
+		if groups[i].Final() {
+			w.since.add(groups[i].Mark)
+		}
 	}
 	if w.wantFull(now, pos) {
 		w.fulls++

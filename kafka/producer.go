@@ -111,32 +111,36 @@ func (p *producer) stop() {
 
 // publish sends records and waits until all are acknowledged. On an error the
 // flight knows more, and the caller has to see that nothing more is sent.
-func (p *producer) publish(ctx context.Context, recs []txn.Record, f *flight) (sent int, err error) {
+func (p *producer) publish(ctx context.Context, groups []txn.Group, f *flight) (sent int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.DeliveryTimeout, errDelivery)
 	defer cancel()
-	p.grow(len(recs))
+	p.grow(txn.Count(groups))
 	clear(p.wave)
 	paced := p.topics.paced()
-	for i := range recs {
-		if paced && p.waveFull(&recs[i]) {
-			if err := f.wait(ctx, sent); err != nil {
-				return sent, err
+	for i := range groups {
+		for j := range groups[i].Records {
+			r, o := &groups[i].Records[j], &p.out[sent]
+			if paced && p.waveFull(r) {
+				if err := f.wait(ctx, sent); err != nil {
+					return sent, err
+				}
+				clear(p.wave)
+				p.waveFull(r)
 			}
-			clear(p.wave)
-			p.waveFull(&recs[i])
-		}
-		select {
-		case p.async.Input() <- p.message(&p.out[i], i, &recs[i], f):
-			sent++
-		case <-f.failed:
-			return sent, errRecordFailed
-		case <-ctx.Done():
-			return sent, context.Cause(ctx)
+			o.group, o.index = i, j
+			select {
+			case p.async.Input() <- p.message(o, sent, r, f):
+				sent++
+			case <-f.failed:
+				return sent, errRecordFailed
+			case <-ctx.Done():
+				return sent, context.Cause(ctx)
+			}
 		}
 	}
 	err = f.wait(ctx, sent)
 	if err == nil && paced {
-		p.topics.passed(recs)
+		p.topics.passed(groups)
 	}
 	if err == nil {
 		p.release(sent)
@@ -185,11 +189,11 @@ func (p *producer) grow(n int) {
 	}
 }
 
-// message fills o with r, which is recs[i].
-func (p *producer) message(o *outgoing, i int, r *txn.Record, f *flight) *sarama.ProducerMessage {
-	o.flight, o.index, o.mark, o.partition = f, i, r.Mark, r.Partition
+// message fills o with r, which is the nth of its flight.
+func (p *producer) message(o *outgoing, n int, r *txn.Record, f *flight) *sarama.ProducerMessage {
+	o.flight, o.rec, o.partition = f, r, r.Partition
 	if len(f.slots) > 0 {
-		o.slot = f.slots[i]
+		o.slot = f.slots[n]
 		o.partition = f.parts[o.slot].id
 	}
 	// A broker that has the record already says so without its offset.
@@ -236,7 +240,7 @@ func (p *producer) cause(f *flight, sent int, err error) error {
 		_, first = f.result()
 	}
 	e := classify("publishing", first.err)
-	e.Topic, e.Partition, e.Mark, e.Record = first.topic, first.partition, first.mark, first.index
+	e.Topic, e.Partition, e.Group, e.Record = first.topic, first.partition, first.group, first.index
 	return p.blame(e)
 }
 
@@ -271,7 +275,7 @@ func (p *producer) blame(e *Error) *Error {
 		e.Poison = true
 		return e
 	}
-	e.Mark, e.Record = -1, -1
+	e.Group, e.Record = -1, -1
 	return e
 }
 

@@ -73,23 +73,25 @@ func (l *limits) isSingly(topic string) bool {
 
 // passed takes note of records that were acknowledged. A topic that has taken enough
 // of them one by one gets batches again: the refused one is gone, or is taken now.
-func (t *topics) passed(recs []txn.Record) {
+func (t *topics) passed(groups []txn.Group) {
 	t.limits.mu.Lock()
 	defer t.limits.mu.Unlock()
 	if len(t.limits.singly) == 0 {
 		return
 	}
-	for i := range recs {
-		topic := recs[i].Topic
-		left, ok := t.limits.singly[topic]
-		switch {
-		case !ok:
-		case left > 1:
-			t.limits.singly[topic] = left - 1
-		default:
-			delete(t.limits.singly, topic)
-			delete(t.limit, topic)
-			delete(t.seen, topic) // so that its limit is learnt anew
+	for i := range groups {
+		for j := range groups[i].Records {
+			topic := groups[i].Records[j].Topic
+			left, ok := t.limits.singly[topic]
+			switch {
+			case !ok:
+			case left > 1:
+				t.limits.singly[topic] = left - 1
+			default:
+				delete(t.limits.singly, topic)
+				delete(t.limit, topic)
+				delete(t.seen, topic) // so that its limit is learnt anew
+			}
 		}
 	}
 }

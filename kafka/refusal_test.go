@@ -34,9 +34,9 @@ func TestPoisonNamesTheRecord(t *testing.T) {
 				cfg.MaxMessageBytes = 10_000
 				pub := publisher(t, cfg)
 				b := newBatcher(topic).next(3, 3)
-				test.spoil(&b.Records[4])
-				for i := range b.Records {
-					err := pub.Check(&b.Records[i])
+				test.spoil(all(b)[4])
+				for i, r := range all(b) {
+					err := pub.Check(r)
 					if (err != nil) != (test.known && i == 4) {
 						t.Errorf("Check of record %d: %v", i, err)
 					}
@@ -48,8 +48,8 @@ func TestPoisonNamesTheRecord(t *testing.T) {
 					}
 					return
 				}
-				if e := wantError(t, err, test.code, false); !e.Poison || e.Record != 4 || e.Mark != 1 {
-					t.Errorf("poison %v, record %d, mark %d, want record 4 of mark 1: %v", e.Poison, e.Record, e.Mark, err)
+				if e := wantError(t, err, test.code, false); !e.Poison || e.Record != 1 || e.Group != 1 {
+					t.Errorf("poison %v, record %d, group %d, want record 1 of group 1: %v", e.Poison, e.Record, e.Group, err)
 				}
 			})
 		})
@@ -90,7 +90,7 @@ func (b broker) invalid(t *testing.T) {
 			topic := b.topic(t, "compacted-"+strings.ReplaceAll(name, " ", "-"), 1, map[string]string{"cleanup.policy": "compact"})
 			pub := b.publisher(t, "invalid-"+strings.ReplaceAll(name, " ", "-"))
 			batch := newBatcher(topic).next(4, 5)
-			batch.Records[13].Key = nil
+			all(batch)[13].Key = nil
 			attempt := func() error {
 				var s sink = pub.AtLeastOnce()
 				if exactly {
@@ -99,13 +99,13 @@ func (b broker) invalid(t *testing.T) {
 				_, err := open(t, s).Commit(t.Context(), batch)
 				return err
 			}
-			if e := wantError(t, attempt(), kafka.RecordInvalid, true); e.Poison || e.Mark != -1 {
+			if e := wantError(t, attempt(), kafka.RecordInvalid, true); e.Poison || e.Group != -1 {
 				t.Errorf("an innocent record may be blamed: %+v", e)
 			}
-			if e := wantError(t, attempt(), kafka.RecordInvalid, false); !e.Poison || e.Record != 13 || e.Mark != 2 {
-				t.Errorf("poison %v, record %d, mark %d, want record 13 of mark 2", e.Poison, e.Record, e.Mark)
+			if e := wantError(t, attempt(), kafka.RecordInvalid, false); !e.Poison || e.Record != 3 || e.Group != 2 {
+				t.Errorf("poison %v, record %d, group %d, want record 3 of group 2", e.Poison, e.Record, e.Group)
 			}
-			batch.Records[13].Key = []byte("k")
+			all(batch)[13].Key = []byte("k")
 			if err := attempt(); err != nil {
 				t.Error(err)
 			}

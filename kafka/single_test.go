@@ -10,6 +10,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/test/servers"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 var rounds = flag.Int("rounds", 2, "how often TestRealSingleBroker kills its broker, and how often it stops it")
@@ -51,11 +52,11 @@ type single struct {
 	want    []string
 }
 
-func (s *single) next() *kafka.Batch {
+func (s *single) next() *txn.Batch {
 	batch := s.batches.next(12, 12)
-	for i := range batch.Records {
-		batch.Records[i].Topic = s.topics[i%len(s.topics)]
-		batch.Records[i].Key = fmt.Append(nil, "k", i)
+	for i, r := range all(batch) {
+		r.Topic = s.topics[i%len(s.topics)]
+		r.Key = fmt.Append(nil, "k", i)
 	}
 	return batch
 }
@@ -79,7 +80,7 @@ func (s *single) open(t *testing.T) uint64 {
 }
 
 // publish commits the batch in as many terms as it takes.
-func (s *single) publish(t *testing.T, batch *kafka.Batch) {
+func (s *single) publish(t *testing.T, batch *txn.Batch) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; {
 		_, err := s.sink.Commit(t.Context(), batch)

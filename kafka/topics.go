@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 const (
@@ -119,45 +121,54 @@ func (t *topics) batchLimit(topic string) (int, bool) {
 }
 
 // admit looks at each record before anything is sent, so that a record that can't
-// be published is found while those before it still can. It returns how many marks
-// may be sent (all: len(b.Marks)+1), and why not the others.
-func (t *topics) admit(ctx context.Context, b *Batch) (int, *Error) {
-	all := len(b.Marks) + 1
-	last, partitions := "", int32(0)
+// be published is found while those before it still can. It returns how many groups
+// may be sent, and why not the others.
+func (t *topics) admit(ctx context.Context, b *txn.Batch) (int, *Error) {
+	var last admitted
 	t.batch++
-	for i := range b.Records {
-		r := &b.Records[i]
-		if r.Topic != last || i == 0 {
-			if e := t.know(ctx, r.Topic); e != nil {
-				e.Mark, e.Record = r.Mark, i
-				return r.Mark, e
+	for i := range b.Groups {
+		for j := range b.Groups[i].Records {
+			if e := t.admitRecord(ctx, &b.Groups[i].Records[j], &last); e != nil {
+				e.Group, e.Record = i, j
+				return i, e
 			}
-			last, partitions = r.Topic, -1
-		}
-		if e := t.cfg.oversize(r); e != nil {
-			e.Mark, e.Record = r.Mark, i
-			return r.Mark, e
-		}
-		if r.Partition < 0 {
-			continue
-		}
-		if r.Partition >= partitions {
-			n, err := t.count(r.Topic, r.Partition)
-			if err != nil {
-				e := classify("looking up the partitions", err)
-				e.Topic, e.Mark, e.Record = r.Topic, r.Mark, i
-				return r.Mark, e
-			}
-			partitions = n
-		}
-		if r.Partition >= partitions {
-			e := newError(PartitionOutOfRange, "the record asks for this partition, but the topic has "+strconv.Itoa(int(partitions))+
-				": correct the partition column or add partitions", nil)
-			e.Topic, e.Partition, e.Mark, e.Record, e.Poison = r.Topic, r.Partition, r.Mark, i, true
-			return r.Mark, e
 		}
 	}
-	return all, nil
+	return len(b.Groups), nil
+}
+
+// admitted is the topic of the last record that was looked at, and how many partitions
+// it has; 0 when that is not known.
+type admitted struct {
+	topic      string
+	known      bool
+	partitions int32
+}
+
+func (t *topics) admitRecord(ctx context.Context, r *txn.Record, last *admitted) *Error {
+	if !last.known || r.Topic != last.topic {
+		if e := t.know(ctx, r.Topic); e != nil {
+			return e
+		}
+		*last = admitted{topic: r.Topic, known: true}
+	}
+	if e := t.cfg.oversize(r); e != nil {
+		return e
+	}
+	if r.Partition >= last.partitions { // negative ones are left to the partitioner
+		n, err := t.count(r.Topic, r.Partition)
+		if err != nil {
+			return onTopic(classify("looking up the partitions", err), r.Topic)
+		}
+		last.partitions = n
+	}
+	if r.Partition < last.partitions {
+		return nil
+	}
+	e := newError(PartitionOutOfRange, "the record asks for this partition, but the topic has "+strconv.Itoa(int(last.partitions))+
+		": correct the partition column or add partitions", nil)
+	e.Topic, e.Partition, e.Poison = r.Topic, r.Partition, true
+	return e
 }
 
 // count returns the number of a topic's partitions. Where it is not above the one

@@ -19,8 +19,15 @@ type Record struct {
 	Headers   []Header
 	// Timestamp is CreateTime in milliseconds since the epoch; negative means now.
 	Timestamp int64
-	// Mark is the index in the batch's marks of the transaction that the record is of.
-	// Records are in the order of their marks. One beyond the last stands for a
-	// transaction whose end is still to come.
-	Mark int
+	// Row is the number of the record's row among the outbox rows of its transaction,
+	// from 0. Event stands for the id of its event; 0 when nobody will ask for it.
+	Row, Event uint64
+	// Place is where the record is. The sink sets it when it is acknowledged.
+	Place Place
+}
+
+// Place is where a record is in its topic.
+type Place struct {
+	Partition int32
+	Offset    int64 // negative when the broker did not say it
 }

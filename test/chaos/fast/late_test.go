@@ -156,15 +156,16 @@ func (s *script) close() {
 
 // commit publishes the next n rows, one transaction each.
 func (s *script) commit(ctx context.Context, n int) error {
-	b := &kafka.Batch{}
+	b := &txn.Batch{}
 	set := position.NewSet(position.MySQL)
 	for i := range n {
 		id := s.committed + i + 1
 		m := position.Mark{GTID: position.GTID{SID: sourceID, Seq: uint64(id)}, First: uint64(id)}
-		b.Marks = append(b.Marks, m)
-		b.Records = append(b.Records, txn.Record{Topic: topic, Partition: -1, Key: []byte("k" + strconv.Itoa(id%7)), Value: []byte(strconv.Itoa(id)), Timestamp: -1, Mark: i})
+		b.Groups = append(b.Groups, txn.Group{Mark: m, Records: []txn.Record{
+			{Topic: topic, Partition: -1, Key: []byte("k" + strconv.Itoa(id%7)), Value: []byte(strconv.Itoa(id)), Timestamp: -1},
+		}})
 	}
-	last := b.Marks[n-1].GTID
+	last := b.Groups[n-1].Mark.GTID
 	set.AddRange(last, 1)
 	b.Position = position.Position{Flavor: position.MySQL, Set: set, Last: last, Seq: uint64(s.committed + n)}
 	_, err := s.sink.Commit(ctx, b)

@@ -63,11 +63,11 @@ func Mutants() []Mutant { //nolint:funlen // a table
 			Harm:  "a record that failed is passed over when a later one was acknowledged",
 			Level: "acknowledgements in any order", Package: "./kafka", Test: "^TestTracker",
 			Edits: []Edit{{"kafka/tracker.go", `
-	t.open[mark]--
+	t.open[group]--
 `, `
-	t.open[mark]--
-	if t.open[mark] == 0 {
-		t.done = max(t.done, mark+1)
+	t.open[group]--
+	if t.open[group] == 0 {
+		t.done = max(t.done, group+1)
 	}
 `}},
 		},
@@ -241,23 +241,23 @@ var parked, lasts sync.Map
 			Level: many, Package: fast, Test: "^TestSchedules$/^late$",
 			Edits: []Edit{
 				{sink, `
-	if err := s.sendAll(ctx, b.Records, b.Places, to); err != nil {
+	if err := s.sendAll(ctx, b.Groups, to); err != nil {
 		return err
 	}
-	key, value, err := s.positions.next(time.Now(), b.Marks, b.Position, s.parts.trace())
+	key, value, err := s.positions.next(time.Now(), b.Groups, b.Position, s.parts.trace())
 	if err != nil {
 		return err
 	}
 	return s.sendPosition(ctx, key, value)
 `, `
-	key, value, err := s.positions.next(time.Now(), b.Marks, b.Position, s.parts.trace())
+	key, value, err := s.positions.next(time.Now(), b.Groups, b.Position, s.parts.trace())
 	if err != nil {
 		return err
 	}
 	if err := s.sendPosition(ctx, key, value); err != nil {
 		return err
 	}
-	return s.sendAll(ctx, b.Records, b.Places, to)
+	return s.sendAll(ctx, b.Groups, to)
 `},
 				{sink, `
 	s.tainted = s.retries.Load() > 0

@@ -1,0 +1,54 @@
+package txn
+
+import "github.com/binlog-outbox/binlog-outbox/position"
+
+// Group is a transaction with the records of its rows: a whole one, a run of
+// consecutive ones without records, or a part of one that is too large for one batch.
+type Group struct {
+	Mark    position.Mark
+	Records []Record
+	// Skipped is how many of the rows are counted and have no record.
+	Skipped uint64
+	// Part is nil when the transaction ends with the group. Else it is what is published
+	// of the transaction when the group is.
+	Part *position.Partial
+}
+
+// Final reports whether the transaction ends with the group.
+func (g *Group) Final() bool { return g.Part == nil }
+
+// Empty reports whether nothing is counted or published of the transaction.
+func (g *Group) Empty() bool { return len(g.Records) == 0 && g.Skipped == 0 && g.Final() }
+
+// Batch is what is made durable in one go: transactions in commit order, and where the
+// connector is after them.
+type Batch struct {
+	Groups []Group
+	// Position is read only.
+	Position position.Position
+}
+
+// Count is the number of records of groups.
+func Count(groups []Group) int {
+	n := 0
+	for i := range groups {
+		n += len(groups[i].Records)
+	}
+	return n
+}
+
+// Over returns where a connector is that was at p when groups are durable, too; p stays
+// what it is. The error is AddPartial's.
+func Over(p position.Position, groups []Group) (position.Position, error) {
+	p = p.Clone()
+	for i := range groups {
+		g := &groups[i]
+		p.Seq += uint64(len(g.Records)) + g.Skipped
+		if g.Final() {
+			p.Advance(g.Mark)
+		} else if err := p.AddPartial(*g.Part); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
