@@ -84,18 +84,10 @@ func (a *api) Config() (json.RawMessage, error) {
 	return yaml.YAMLToJSON(text)
 }
 
-// levels are the levels of the daemon's log.
-func (a *api) levels() *levels {
-	if h, ok := a.log.Handler().(*leveled); ok {
-		return h.levels
-	}
-	return &levels{}
-}
-
 // Loggers implements admin.Operations.
 func (a *api) Loggers() []admin.Logger {
 	out := []admin.Logger{}
-	l, now := a.levels(), a.now()
+	l, now := levelsOf(a.log), a.now()
 	for _, name := range l.names() {
 		at := l.of(name, now)
 		out = append(out, admin.Logger{Name: name, Level: strings.ToLower(at.level.String()), Until: timeOrNil(at.until), Changed: timeOrNil(at.at)})
@@ -116,7 +108,7 @@ func (a *api) SetLogger(name, level string, during time.Duration, by admin.Order
 	if during > 0 {
 		set.until = a.now().Add(during)
 	}
-	if !a.levels().set(name, set) {
+	if !levelsOf(a.log).set(name, set) {
 		return &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeLoggerNotFound, Detail: fmt.Sprintf("there is no logger %q", name)}
 	}
 	a.log.Log(context.Background(), slog.LevelWarn, "log level set", "logger", name, "level", level, "for", during.String(), "by", by.By, "reason", by.Reason)

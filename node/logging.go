@@ -20,7 +20,7 @@ const rootLogger = "root"
 // NewLogger writes one event a line; text on a terminal and JSON elsewhere, unless
 // the configuration says which.
 func NewLogger(cfg config.Log, w io.Writer) *slog.Logger {
-	l := &levels{configured: map[string]slog.Level{rootLogger: parseLevel(cfg.Level)}}
+	l := &levels{now: time.Now, configured: map[string]slog.Level{rootLogger: parseLevel(cfg.Level)}}
 	for name, text := range cfg.Levels {
 		l.configured[strings.ToLower(name)] = parseLevel(text)
 	}
@@ -51,6 +51,8 @@ func IsTerminal(w io.Writer) bool {
 // levels are the levels of all loggers of the process, which may be changed while
 // it runs. It is safe for concurrent use.
 type levels struct {
+	now func() time.Time
+
 	mu         sync.RWMutex
 	configured map[string]slog.Level
 	seen       map[string]bool
@@ -119,6 +121,14 @@ func (l *levels) names() []string {
 	return append([]string{rootLogger}, slices.Sorted(maps.Keys(all))...)
 }
 
+// levelsOf are the levels of a logger of NewLogger; others have none.
+func levelsOf(log *slog.Logger) *levels {
+	if h, ok := log.Handler().(*leveled); ok {
+		return h.levels
+	}
+	return &levels{}
+}
+
 // leveled lets each component have a level of its own, by the attribute component.
 type leveled struct {
 	slog.Handler
@@ -128,7 +138,7 @@ type leveled struct {
 
 // Enabled reports whether an event of this level is written.
 func (h *leveled) Enabled(_ context.Context, l slog.Level) bool {
-	return l >= h.levels.of(h.name, time.Now()).level
+	return l >= h.levels.of(h.name, h.levels.now()).level
 }
 
 // WithAttrs looks for the component among the attributes.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,10 +47,6 @@ func TestLoggers(t *testing.T) {
 	if s := out.String(); strings.Contains(s, "first") || !strings.Contains(s, "second") || strings.Contains(s, "third") || !strings.Contains(s, `"by":"ann"`) {
 		t.Errorf("log: %s", s)
 	}
-	l := c.levels()
-	if at := l.of("kafka", time.Now().Add(2*time.Hour)); at.level != slog.LevelInfo {
-		t.Errorf("afterwards it is at %s", at.level)
-	}
 	if codeOf(c.SetLogger("none", "debug", 0, ann)) != admin.CodeLoggerNotFound || codeOf(c.SetLogger("kafka", "loud", 0, ann)) != admin.CodeInvalid {
 		t.Error("a wrong name or level is taken")
 	}
@@ -58,6 +55,26 @@ func TestLoggers(t *testing.T) {
 	}
 	if c.log.Enabled(context.Background(), slog.LevelWarn) {
 		t.Error("the root's level has not changed")
+	}
+}
+
+// TestLevelsGoBack: a level that was changed for a time is the configured one afterwards.
+func TestLevelsGoBack(t *testing.T) {
+	var later atomic.Int64
+	clock := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	n := runNode(t, configured(t, "n1", t.TempDir(), ""), Options{Now: clock})
+	kafka := n.log.With("component", "kafka")
+	if err := n.api.SetLogger("kafka", "debug", time.Hour, ann); err != nil || !kafka.Enabled(t.Context(), slog.LevelDebug) {
+		t.Fatalf("it is not changed: %v", err)
+	}
+	later.Store(int64(2 * time.Hour))
+	if kafka.Enabled(t.Context(), slog.LevelDebug) {
+		t.Error("it is still changed")
+	}
+	for _, l := range n.api.Loggers() {
+		if l.Level != "info" || l.Until != nil {
+			t.Errorf("%+v", l)
+		}
 	}
 }
 

@@ -89,6 +89,9 @@ type Node struct {
 // connectors on it, the admin server over both. It listens, and Run does the rest. A node
 // that was built must be ended with Run or Close.
 func New(cfg *config.Config, o Options) (_ *Node, err error) {
+	if o.Now != nil && o.Logger != nil {
+		levelsOf(o.Logger).now = o.Now
+	}
 	o = o.withDefaults()
 	if err := os.MkdirAll(cfg.Node.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making node.data_dir: %w", err)

@@ -96,11 +96,11 @@ func runNode(t *testing.T, cfg *config.Config, o Options) *aNode {
 // startCluster runs three nodes with the same file.
 func startCluster(t *testing.T, yaml string) []*aNode {
 	t.Helper()
-	return startClusterWith(t, yaml, func(int, *Options) {})
+	return startClusterWith(t, yaml, func(int, *config.Config, *Options) {})
 }
 
 // startClusterWith does so with options; the nodes are numbered from 0.
-func startClusterWith(t *testing.T, yaml string, options func(i int, o *Options)) []*aNode {
+func startClusterWith(t *testing.T, yaml string, options func(i int, cfg *config.Config, o *Options)) []*aNode {
 	t.Helper()
 	peers, listeners := make([]string, 3), make([]net.Listener, 3)
 	for i := range listeners {
@@ -115,7 +115,7 @@ func startClusterWith(t *testing.T, yaml string, options func(i int, o *Options)
 		cfg := configured(t, fmt.Sprintf("n%d", i+1), t.TempDir(), fmt.Sprintf(
 			"cluster: {listen: %q, peers: [%s], heartbeat_timeout: 600ms, step_down_after: 0s}\n%s", listeners[i].Addr(), strings.Join(peers, ", "), yaml))
 		o := Options{Peers: listeners[i]}
-		options(i, &o)
+		options(i, cfg, &o)
 		nodes[i] = runNode(t, cfg, o)
 	}
 	return nodes

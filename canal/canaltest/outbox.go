@@ -15,8 +15,8 @@ import (
 const SID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 // OutboxServer is a Server whose binlog has one file with transactions of one outbox row
-// each, of the table Outbox. Their numbers, and the ids of the rows, count from 1. More may
-// be committed while it is read.
+// each, of the table Outbox. Their numbers, and the ids and payloads of the rows, count from
+// 1; they are of seven aggregates. More may be committed while it is read.
 type OutboxServer struct {
 	*Server
 
@@ -60,7 +60,7 @@ func (s *OutboxServer) Commit(transactions int) {
 		s.binlog.GTID(outboxGTID(n), uint64(1_700_000_000_000_000+n), 0)
 		s.binlog.Begin()
 		s.binlog.Map(Outbox())
-		s.binlog.Insert(Outbox(), []any{int64(n), "order", "a", "Created", strconv.Itoa(n)})
+		s.binlog.Insert(Outbox(), []any{int64(n), "order", fmt.Sprint("order-", n%7), "Created", strconv.Itoa(n)})
 		s.binlog.XID()
 		s.commits = append(s.commits, slices.Clone(s.binlog.Events[from:]))
 	}
