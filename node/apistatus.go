@@ -2,7 +2,6 @@ package node
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
@@ -38,18 +37,11 @@ func (a *api) Checks() []admin.Check {
 		return checks
 	}
 	for _, r := range a.manager.all() {
-		s := r.connector.Status()
-		check := admin.Check{Name: "connector " + s.Name, OK: true}
-		switch {
-		case s.State == connector.StatePaused || s.State == connector.StateStopped:
-			check.Detail = string(s.State)
-		case s.Phase == connector.Finished:
-			check.Detail = s.Phase
-		case s.Works() && s.Source != nil && s.Source.Connected:
-		case s.LastError != nil:
-			check.OK, check.Detail = false, fmt.Sprintf("%s: %s", s.LastError.Code, r.veil(s.LastError.Message))
-		default:
-			check.OK, check.Detail = false, fmt.Sprintf("%s %s", s.State, s.Phase)
+		c := a.status(r)
+		how, why := Judge(&c)
+		check := admin.Check{Name: "connector " + c.Name, OK: how == CheckOK}
+		if !check.OK || c.Phase != connector.Streaming {
+			check.Detail = why
 		}
 		checks = append(checks, check)
 	}

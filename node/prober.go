@@ -15,30 +15,6 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
-// CheckStatus is the outcome of a check.
-type CheckStatus string
-
-// The outcomes.
-const (
-	CheckOK      CheckStatus = "ok"
-	CheckWarning CheckStatus = "warning" // it works, but not well
-	CheckFailed  CheckStatus = "failed"  // the connector would not run
-	CheckUnknown CheckStatus = "unknown" // it could not be asked
-)
-
-// Check is one line of the checklist.
-type Check struct {
-	// Name is what was asked, in a few words: "MySQL: binlog_format".
-	Name   string      `json:"name"`
-	Status CheckStatus `json:"status"`
-	// Detail is what was found.
-	Detail string `json:"detail,omitempty"`
-	// Fix is what to do; empty when all is well.
-	Fix string `json:"fix,omitempty"`
-	// Runbook is the page that says more, if there is one.
-	Runbook string `json:"runbook,omitempty"`
-}
-
 // leastRetention is what a weekend without anybody needs.
 const leastRetention = 48 * time.Hour
 

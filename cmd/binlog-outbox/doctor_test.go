@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
@@ -39,7 +40,7 @@ func TestDoctor(t *testing.T) {
 	yaml := write(t, "good.yaml", goodYAML())
 	well := func() (admin.Status, admin.Cluster) {
 		s := admin.Status{Node: "n1", Version: node.Version().Version, Role: "leader", Leader: "n1", Connectors: []admin.Connector{{
-			Name: "orders-outbox", State: "running", Phase: "streaming", LagSeconds: ptrTo(0.2),
+			Name: "orders-outbox", State: "running", Phase: "streaming", LagSeconds: ptrTo(0.2), Source: &admin.Source{Connected: true},
 			Backlog: &admin.Backlog{Transactions: ptrTo(uint64(3)), HeadroomSeconds: ptrTo(86400.0)},
 		}}}
 		c := admin.Cluster{Node: "n1", Leader: "n1", Members: []admin.Member{
@@ -73,6 +74,11 @@ func TestDoctor(t *testing.T) {
 		}, node.CheckOK, exitUnhealthy, []string{"by ann: schema change", "connector resume"}},
 		"behind":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.LagSeconds = 300 }, node.CheckOK, exitUnhealthy, []string{"5m0s", "LagHigh.md"}},
 		"a purge": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 3600 }, node.CheckOK, exitUnhealthy, []string{"1h0m0s", "BinlogPurgeRisk.md"}},
+		"short": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) {
+			*c.Backlog.HeadroomSeconds, c.Backlog.RetentionSeconds = 3000, ptrTo(3600.0)
+		}, node.CheckOK, exitOK, []string{"50m0s"}},
+		"silent":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.Backlog.At = time.Now().Add(-time.Hour) }, node.CheckOK, exitUnhealthy, []string{"1h0m0s old", "LagUnknown.md"}},
+		"cut off": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.Source.Connected = false }, node.CheckOK, exitUnhealthy, []string{"lost its source", "NotStreaming.md"}},
 		"purged":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 0 }, node.CheckOK, exitFailed, []string{"BinlogPurgeRisk.md"}},
 		"unseen":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.UnseenTopics = []string{"order.events"} }, node.CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
 		"asides":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.SetAside.Rows = 2 }, node.CheckOK, exitUnhealthy, []string{"set-aside list", "RowsSetAside.md"}},

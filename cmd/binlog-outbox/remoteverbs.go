@@ -96,11 +96,7 @@ func (r *remote) status(answer json.RawMessage) error {
 	}); err != nil {
 		return err
 	}
-	well := s.Leader != ""
-	for _, c := range s.Connectors {
-		well = well && c.LastError == nil
-	}
-	if !well {
+	if !node.Well(s) {
 		return &silentError{exitUnhealthy}
 	}
 	return nil
