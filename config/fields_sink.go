@@ -94,7 +94,7 @@ func kafkaFields() []field {
 		{path: "connectors[].kafka.transactional_id_prefix", def: "binlog-outbox", replaces: "transactional.id",
 			doc: "The transactional id is this, a dot and the connector's name; the position topic is that and \".position\". The same on every node."},
 		{path: "connectors[].kafka.transaction_timeout", def: "60s", key: "producer.override.transaction.timeout.ms",
-			doc: "How long a batch may stay open before the brokers give it up; not above the brokers' transaction.max.timeout.ms."},
+			doc: "How long a batch may stay open before the brokers give it up; not above the brokers' transaction.max.timeout.ms. A batch that they acknowledge slowly but steadily, as beyond a quota, gets more at the next attempt."},
 		{path: "connectors[].kafka.compression", def: "none", key: "producer.override.compression.type", words: []string{"none", "gzip", "snappy", "lz4", "zstd"},
 			doc: "Compression of record batches."},
 		{path: "connectors[].kafka.max_message_bytes", def: "1MiB", key: "producer.override.max.request.size",

@@ -44,8 +44,8 @@ type Config struct {
 	// the overhead of a batch of one.
 	MaxMessageBytes int
 
-	// DeliveryTimeout bounds one Commit, from the first record to the last
-	// acknowledgement, retries included.
+	// DeliveryTimeout bounds the time in a Commit in which no record is acknowledged and
+	// no broker throttles us, retries included.
 	DeliveryTimeout time.Duration
 	// DialTimeout bounds connecting including the TLS handshake; RequestTimeout
 	// one request; AckTimeout how long the broker may wait for its replicas. A
@@ -59,7 +59,10 @@ type Config struct {
 
 	// Exactly-once only.
 
-	// TransactionTimeout is how long an open transaction of a dead leader may hide
+	// TransactionTimeout bounds a batch, which may take three quarters of it. One that
+	// brokers take slowly but steadily gets more at the next attempt, up to their
+	// transaction.max.timeout.ms. It is also how long an open transaction of a dead
+	// leader may hide
 	// newer records from read_committed consumers when nobody takes over; the
 	// broker looks every 10 s.
 	TransactionTimeout time.Duration

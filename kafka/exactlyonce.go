@@ -60,6 +60,8 @@ type ExactlyOnce struct {
 	last      position.Position // committed last; its set is not kept
 	count     uint64            // transactions in last's set
 	timings   []Timing
+	timeout   time.Duration // of the transactions of this epoch
+	flown     int64         // bytes of the batch in hand that are acknowledged
 	// retries counts sarama's waits in transaction requests. It is zeroed right
 	// before a commit; those before it are harmless.
 	retries atomic.Int64
@@ -123,6 +125,7 @@ func (s *ExactlyOnce) openEpoch(ctx context.Context) (pos position.Position, fou
 		return pos, false, err
 	}
 	s.p, s.parts = p, newPartitions()
+	s.timeout = p.client.Config().Producer.Transaction.Timeout
 	s.pub.unseen.begin()
 	step("connect")
 	err = p.within(ctx, func() error {
@@ -270,6 +273,7 @@ func (s *ExactlyOnce) sendAll(ctx context.Context, groups []txn.Group, to target
 	f.aim(to)
 	defer f.detach()
 	sent, err := s.p.publish(ctx, groups, f)
+	s.flown += f.acknowledged()
 	if err == nil {
 		s.parts.acknowledged(f)
 		return nil
@@ -327,11 +331,14 @@ func (s *ExactlyOnce) Commit(ctx context.Context, b *txn.Batch) (done int, err e
 	records := txn.Count(b.Groups)
 	s.pub.metrics.inflight.Set(float64(records))
 	defer s.pub.metrics.inflight.Set(0)
-	// The coordinator aborts a transaction that takes longer, and it would look
-	// like being fenced.
-	ctx, cancel := context.WithTimeoutCause(ctx, s.pub.cfg.TransactionTimeout*3/4, errDelivery)
+	s.flown = 0
+	limit := time.Duration(float64(s.timeout) * batchShare)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
 	defer cancel()
 	if err := s.commit(ctx, b); err != nil {
+		if errors.Is(context.Cause(ctx), errTooLong) && (s.flown > 0 || s.pub.throttle.now()) {
+			err = s.outran(b, limit)
+		}
 		s.dead = true
 		if s.p != nil { // there is none when a new epoch could not be opened
 			s.p.stop()
@@ -339,10 +346,26 @@ func (s *ExactlyOnce) Commit(ctx context.Context, b *txn.Batch) (done int, err e
 		s.pub.metrics.count(b.Groups, 0, records)
 		return 0, s.noticed(deliveryError(err))
 	}
+	if time.Since(begin) < s.pub.cfg.TransactionTimeout/2 {
+		s.pub.patience.kept()
+	}
 	s.remember(b.Position)
 	s.pub.metrics.count(b.Groups, len(b.Groups), records)
 	s.pub.metrics.duration.Observe(time.Since(begin).Seconds())
 	return len(b.Groups), nil
+}
+
+// outran is the error of a batch that was acknowledged bit by bit, and not in time.
+func (s *ExactlyOnce) outran(b *txn.Batch, took time.Duration) *Error {
+	all := int64(0)
+	for i := range b.Groups {
+		for j := range b.Groups[i].Records {
+			r := &b.Groups[i].Records[j]
+			all += int64(len(r.Key) + len(r.Value))
+		}
+	}
+	more := s.pub.patience.outran(s.flown, all, s.timeout)
+	return outranError(s.flown, all, took, s.timeout, more)
 }
 
 func (s *ExactlyOnce) commit(ctx context.Context, b *txn.Batch) error {

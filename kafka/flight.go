@@ -54,6 +54,7 @@ type flight struct {
 	mu       sync.Mutex
 	tracker  tracker
 	answered int
+	bytes    int64 // acknowledged, of keys and values
 	want     int
 	first    *failure
 	detached bool
@@ -89,6 +90,7 @@ func newFlight(groups []txn.Group) *flight {
 func (f *flight) acked(o *outgoing) {
 	f.mu.Lock()
 	f.tracker.ack(o.group)
+	f.bytes += int64(len(o.key) + len(o.value))
 	if !f.detached {
 		o.rec.Place = txn.Place{Partition: o.msg.Partition, Offset: o.msg.Offset}
 	}
@@ -181,6 +183,49 @@ func (f *flight) settle(n int, limit time.Duration) bool {
 			return false
 		}
 	}
+}
+
+// unlessStalled returns a context that ends with errDelivery when no record is answered
+// for limit, or a little longer, in which no broker has us wait. stop is to be called.
+func (f *flight) unlessStalled(ctx context.Context, limit time.Duration, waits func() bool) (watched context.Context, stop func()) {
+	watched, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	var timer *time.Timer
+	quiet, before := 0, 0
+	timer = time.AfterFunc(limit/stallTicks, func() {
+		if answered := f.soFar(); answered == before && !waits() {
+			quiet++
+		} else {
+			quiet, before = 0, answered
+		}
+		if quiet >= stallTicks {
+			cancel(errDelivery)
+			return
+		}
+		select {
+		case <-done:
+		default:
+			timer.Reset(limit / stallTicks)
+		}
+	})
+	return watched, func() {
+		close(done)
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// acknowledged is how many bytes of keys and values are.
+func (f *flight) acknowledged() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bytes
+}
+
+func (f *flight) soFar() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.answered
 }
 
 // result returns the acknowledged prefix and the first failure, if any.

@@ -341,3 +341,35 @@ func TestPositionRecordVersions(t *testing.T) {
 		t.Errorf("after the last initial row: %+v, %v", pos, err)
 	}
 }
+
+// A slow batch gets the time that it would take at the rate seen, as far as the brokers
+// allow; beyond that somebody is told what to do. A quick one ends that.
+func TestPatience(t *testing.T) {
+	const configured = time.Minute
+	var p patience
+	if !p.outran(1<<20, 4<<20, configured) || p.timeout(configured) != 5*time.Minute {
+		t.Errorf("after a quarter in a minute the next attempt has %s", p.timeout(configured))
+	}
+	if !p.outran(0, 1<<20, 5*time.Minute) || p.timeout(configured) != 10*time.Minute {
+		t.Errorf("without any acknowledgement it has %s", p.timeout(configured))
+	}
+	p.refused(7 * time.Minute)
+	if got := p.timeout(configured); got != 7*time.Minute {
+		t.Errorf("the brokers allow 7m, the next attempt asks for %s", got)
+	}
+	if p.outran(1<<20, 8<<20, 7*time.Minute) {
+		t.Error("there is nothing above the brokers' longest")
+	}
+	text := outranError(1<<20, 8<<20, 315*time.Second, 7*time.Minute, false).Error()
+	for _, part := range []string{"1048576 of its 8388608 bytes", "3329 bytes a second", "7m0s", "producer_byte_rate", "transaction.max.timeout.ms"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the error lacks %q: %s", part, text)
+		}
+	}
+	if p.kept(); p.timeout(configured) != configured {
+		t.Errorf("after a quick batch it has %s", p.timeout(configured))
+	}
+	if p.outran(1<<20, 100<<20, configured); p.timeout(configured) != 7*time.Minute {
+		t.Errorf("the brokers' longest is forgotten: %s", p.timeout(configured))
+	}
+}

@@ -28,6 +28,7 @@ type Metrics struct {
 	fenced       prometheus.Counter
 	tainted      prometheus.Counter
 	leftovers    prometheus.Counter
+	throttled    prometheus.Counter
 
 	mu     sync.Mutex
 	topics map[string]*topicCounters
@@ -77,6 +78,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "binlog_outbox_kafka_transactions_tainted_total",
 			Help: "Commits that the Kafka client had to repeat, after which the producer takes a new epoch.",
 		}),
+		throttled: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "binlog_outbox_kafka_throttled_seconds_total",
+			Help: "Time for which the brokers made this connector wait, as they do beyond a quota.",
+		}),
 		leftovers: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "binlog_outbox_kafka_markers_repaired_total",
 			Help: "Partitions in which Kafka had ended a transaction without its marker, and which got one then.",
@@ -84,7 +89,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		topics: map[string]*topicCounters{},
 	}
 	if reg != nil {
-		reg.MustRegister(m.records, m.bytes, m.retries, m.duration, m.inflight, m.transactions, m.fenced, m.tainted, m.leftovers)
+		reg.MustRegister(m.records, m.bytes, m.retries, m.duration, m.inflight, m.transactions, m.fenced, m.tainted, m.leftovers, m.throttled)
 	}
 	return m
 }

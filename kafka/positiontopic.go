@@ -72,8 +72,14 @@ const maxTransactionTimeoutKey = "transaction.max.timeout.ms"
 // and how long they do where they tell.
 func (s *ExactlyOnce) timeoutRefused() *Error {
 	most := "their " + maxTransactionTimeoutKey
-	if d, err := s.longestTransaction(); err == nil {
-		most += " of " + d.String()
+	longest, err := s.longestTransaction()
+	if err == nil {
+		most += " of " + longest.String()
+	}
+	if s.timeout > s.pub.cfg.TransactionTimeout {
+		s.pub.patience.refused(max(longest, s.pub.cfg.TransactionTimeout))
+		return newError(Timeout, fmt.Sprintf("a slow batch needs a transaction of %s, which is above %s: the next attempt has what they allow",
+			s.timeout, most), nil)
 	}
 	return newError(SettingRefused, fmt.Sprintf("the brokers refuse transaction_timeout %s, which is above %s: lower the one or raise the other",
 		s.pub.cfg.TransactionTimeout, most), nil)

@@ -28,7 +28,11 @@ const (
 	heldPayload = 64 << 10
 )
 
-var errDelivery = errors.New("records were not acknowledged within the delivery timeout: see whether brokers and replicas are healthy")
+// errDelivery ends a batch that has stalled.
+var errDelivery = errors.New("no record was acknowledged within the delivery timeout: see whether brokers and replicas are healthy")
+
+// errTooLong ends a batch at the end of its share of a transaction's time.
+var errTooLong = errors.New("a batch took longer than its transaction may: see whether brokers and replicas are healthy")
 
 // producer is one life of a sarama producer with its client and connections. It
 // ends with the first error. Apart from stop it is used by one goroutine.
@@ -41,6 +45,8 @@ type producer struct {
 	sees    bool                                  // the brokers tell which transactions are open
 	async   sarama.AsyncProducer                  // nil until started
 	status  *atomic.Pointer[sarama.AsyncProducer] // async for sarama's goroutines
+	// throttled reports whether a broker has us wait.
+	throttled func() bool
 
 	out     []outgoing
 	by      map[string]sarama.Partitioner // by topic
@@ -112,8 +118,8 @@ func (p *producer) stop() {
 // publish sends records and waits until all are acknowledged. On an error the
 // flight knows more, and the caller has to see that nothing more is sent.
 func (p *producer) publish(ctx context.Context, groups []txn.Group, f *flight) (sent int, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.DeliveryTimeout, errDelivery)
-	defer cancel()
+	ctx, stop := f.unlessStalled(ctx, p.cfg.DeliveryTimeout, p.throttled)
+	defer stop()
 	p.grow(txn.Count(groups))
 	clear(p.wave)
 	paced := p.topics.paced()
@@ -246,8 +252,10 @@ func (p *producer) cause(f *flight, sent int, err error) error {
 
 // deliveryError gives the delivery timeout its code and leaves other errors alone.
 func deliveryError(err error) error {
-	if errors.Is(err, errDelivery) {
-		return newError(Timeout, errDelivery.Error(), nil)
+	for _, known := range []error{errDelivery, errTooLong} {
+		if errors.Is(err, known) {
+			return newError(Timeout, known.Error(), nil)
+		}
 	}
 	return err
 }

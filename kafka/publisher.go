@@ -17,11 +17,13 @@ import (
 // Publisher makes the sinks of one connector, one for each term, and keeps what
 // outlives a term. It is safe for concurrent use.
 type Publisher struct {
-	cfg     Config
-	log     *slog.Logger
-	metrics *Metrics
-	limits  *limits
-	unseen  unseenTopics
+	cfg      Config
+	log      *slog.Logger
+	metrics  *Metrics
+	limits   *limits
+	unseen   unseenTopics
+	patience patience
+	throttle throttle
 }
 
 // NewPublisher checks cfg, which it keeps. m may be nil.
@@ -32,7 +34,9 @@ func NewPublisher(cfg Config, log *slog.Logger, m *Metrics) (*Publisher, error) 
 	if m == nil {
 		m = NewMetrics(nil)
 	}
-	return &Publisher{cfg: cfg, log: log, metrics: m, limits: newLimits()}, nil
+	p := &Publisher{cfg: cfg, log: log, metrics: m, limits: newLimits()}
+	p.throttle.pub = p
+	return p, nil
 }
 
 // AtLeastOnce returns a sink for one term.
@@ -84,6 +88,7 @@ func (p *Publisher) connect(ctx context.Context, transactionalID string, transac
 	var status atomic.Pointer[sarama.AsyncProducer]
 	sc, err := saramaConfig(ctx, &p.cfg, transactionalID, d, hooks{
 		produceRetry:     p.metrics.retries.Inc,
+		throttled:        p.throttle.waits,
 		transactionRetry: transactionRetry,
 		hopeless: func() bool {
 			a := status.Load()
@@ -93,6 +98,7 @@ func (p *Publisher) connect(ctx context.Context, transactionalID string, transac
 	if err != nil {
 		return nil, err
 	}
+	sc.Producer.Transaction.Timeout = p.patience.timeout(p.cfg.TransactionTimeout)
 	defer context.AfterFunc(ctx, d.stop)()
 	seed, err := reach(sc, p.cfg.Brokers, check)
 	if err != nil {
@@ -108,7 +114,7 @@ func (p *Publisher) connect(ctx context.Context, transactionalID string, transac
 		return nil, classify("making the Kafka client", err)
 	}
 	return &producer{
-		cfg: &p.cfg, metrics: p.metrics, dialer: d, topics: newTopics(&p.cfg, client, p.limits, p.log), client: client, status: &status, sees: sees,
+		cfg: &p.cfg, metrics: p.metrics, dialer: d, topics: newTopics(&p.cfg, client, p.limits, p.log), client: client, status: &status, sees: sees, throttled: p.throttle.now,
 		keys: map[string][]byte{}, by: map[string]sarama.Partitioner{}, wave: map[string]*waveTopic{}, drained: make(chan struct{}), closed: make(chan struct{}),
 	}, nil
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -42,6 +43,8 @@ type hooks struct {
 	// hopeless reports that the transaction has failed already. sarama repeats
 	// what belongs to it all the same; then it need not take its time.
 	hopeless func() bool
+	// throttled is called when a broker asks to wait.
+	throttled func(time.Duration)
 }
 
 // saramaConfig translates cfg. With a transactional id the producer is
@@ -52,7 +55,7 @@ func saramaConfig(ctx context.Context, cfg *Config, transactionalID string, d *d
 	if err != nil {
 		return nil, newError(Unsupported, "reading the configured Kafka version", err)
 	}
-	c.Version, c.ClientID, c.ChannelBufferSize, c.MetricRegistry = version, cfg.ClientID, channelBuffer, noMetrics{}
+	c.Version, c.ClientID, c.ChannelBufferSize, c.MetricRegistry = version, cfg.ClientID, channelBuffer, noMetrics{h.throttled}
 
 	c.Net.MaxOpenRequests = 1 // sarama demands it for idempotence
 	c.Net.DialTimeout, c.Net.ReadTimeout, c.Net.WriteTimeout = cfg.DialTimeout, cfg.RequestTimeout, cfg.RequestTimeout
@@ -120,9 +123,19 @@ func (p partitioner) MessageRequiresConsistency(m *sarama.ProducerMessage) bool 
 	return m.Key != nil || ok && o.partition >= 0
 }
 
-// noMetrics is a go-metrics registry that measures nothing: sarama's own metrics
-// cost a goroutine and a lock per request and nobody reads them.
-type noMetrics struct{}
+// noMetrics is a go-metrics registry that measures nothing, since sarama's own metrics
+// cost a goroutine and a lock per request and nobody reads them; but what it would
+// measure of being throttled, sarama tells nobody else.
+type noMetrics struct{ throttled func(time.Duration) }
+
+// throttleTimes is a histogram of milliseconds that hands them on.
+type throttleTimes struct {
+	metrics.NilHistogram
+	throttled func(time.Duration)
+}
+
+// Update implements metrics.Histogram.
+func (t throttleTimes) Update(ms int64) { t.throttled(time.Duration(ms) * time.Millisecond) }
 
 func (noMetrics) Each(func(string, any))            {}
 func (noMetrics) Get(string) any                    { return nil }
@@ -131,7 +144,10 @@ func (noMetrics) Register(string, any) error        { return nil }
 func (noMetrics) RunHealthchecks()                  {}
 func (noMetrics) Unregister(string)                 {}
 func (noMetrics) UnregisterAll()                    {}
-func (noMetrics) GetOrRegister(_ string, metric any) any {
+func (n noMetrics) GetOrRegister(name string, metric any) any {
+	if n.throttled != nil && strings.HasPrefix(name, "throttle-time-in-ms") {
+		return throttleTimes{throttled: n.throttled}
+	}
 	switch m := metric.(type) {
 	case func() metrics.Counter:
 		return metrics.NilCounter{}
