@@ -1,8 +1,10 @@
 package house
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/importer"
 	"go/parser"
@@ -14,6 +16,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -22,16 +25,15 @@ import (
 // method of the configuration that is there for that; that it is validated or written does
 // not count.
 func TestEverySettingIsRead(t *testing.T) {
-	exports := exportFiles(t)
 	read := map[string]bool{}
 	settings := map[string]string{} // type and field, by path
 	for _, name := range []string{"config", "router", "converter", "node"} {
-		pkg, info, files := check(t, name, exports)
+		p := check(t, name)
 		if name == "config" {
-			collect(pkg.Scope().Lookup("Config").Type(), "", settings)
+			collect(p.types.Scope().Lookup("Config").Type(), "", settings)
 		}
-		for _, f := range files {
-			reads(f, info, name == "config", read)
+		for _, f := range p.files {
+			reads(f, p.info, name == "config", read)
 		}
 	}
 	if len(settings) < 100 {
@@ -45,27 +47,41 @@ func TestEverySettingIsRead(t *testing.T) {
 }
 
 // exportFiles are the compiled packages that the program is made of, by import path.
-func exportFiles(t *testing.T) map[string]string {
-	t.Helper()
+var exportFiles = sync.OnceValues(func() (map[string]string, error) {
 	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./node").Output()
 	if err != nil {
-		t.Fatalf("listing packages: %v", err)
+		return nil, fmt.Errorf("listing packages: %w", err)
 	}
 	exports := map[string]string{}
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct{ ImportPath, Export string }
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return exports
+			return exports, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		exports[p.ImportPath] = p.Export
 	}
+})
+
+// checked is a package without its tests, with the types of what is in it.
+type checked struct {
+	types *types.Package
+	info  *types.Info
+	fset  *token.FileSet
+	files []*ast.File
 }
 
-// check type-checks the package in a folder, without its tests.
-func check(t *testing.T, folder string, exports map[string]string) (*types.Package, *types.Info, []*ast.File) {
+// file is the name of the file of a place.
+func (p *checked) file(at token.Pos) string { return filepath.Base(p.fset.Position(at).Filename) }
+
+// check type-checks the package in a folder.
+func check(t *testing.T, folder string) *checked {
 	t.Helper()
+	exports, err := exportFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := exec.Command("go", "list", "-json=GoFiles", "./"+folder).Output()
 	if err != nil {
 		t.Fatalf("listing files: %v", err)
@@ -74,22 +90,22 @@ func check(t *testing.T, folder string, exports map[string]string) (*types.Packa
 	if err := json.Unmarshal(out, &listed); err != nil {
 		t.Fatal(err)
 	}
-	fset := token.NewFileSet()
-	var files []*ast.File
+	p := &checked{fset: token.NewFileSet(), info: &types.Info{
+		Selections: map[*ast.SelectorExpr]*types.Selection{}, Uses: map[*ast.Ident]types.Object{},
+	}}
 	for _, name := range listed.GoFiles {
-		f, err := parser.ParseFile(fset, filepath.Join(folder, name), nil, 0)
+		f, err := parser.ParseFile(p.fset, filepath.Join(folder, name), nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, f)
+		p.files = append(p.files, f)
 	}
 	open := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
-	info := &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}}
-	pkg, err := (&types.Config{Importer: importer.ForCompiler(fset, "gc", open)}).Check(module+folder, fset, files, info)
+	p.types, err = (&types.Config{Importer: importer.ForCompiler(p.fset, "gc", open)}).Check(module+folder, p.fset, p.files, p.info)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pkg, info, files
+	return p
 }
 
 // collect finds the settings below a section.

@@ -311,3 +311,7 @@ func (c *Config) raftConfig(id raft.ServerID, log hclog.Logger, notify chan<- bo
 	rc.ShutdownOnRemove = false // a node that was removed says so instead of going away
 	return rc
 }
+
+// networkTimeout bounds one exchange with a peer. A peer that is gone must not
+// hold up raft's heartbeats much longer than an election takes.
+func (c *Config) networkTimeout() time.Duration { return max(time.Second, 4*c.HeartbeatTimeout) }

@@ -43,12 +43,6 @@ type identity struct {
 // raftID is the node's id in Raft.
 func (i identity) raftID() raft.ServerID { return raft.ServerID(i.Name + "/" + i.UUID) }
 
-// nodeName is the inverse: the configured name in a Raft id.
-func nodeName(id raft.ServerID) string {
-	name, _, _ := strings.Cut(string(id), "/")
-	return name
-}
-
 // dataDir is an opened and verified data directory.
 type dataDir struct {
 	path  string

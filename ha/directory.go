@@ -108,3 +108,9 @@ func hostOf(addr string) string {
 	}
 	return host
 }
+
+// nodeName is the inverse: the configured name in a Raft id.
+func nodeName(id raft.ServerID) string {
+	name, _, _ := strings.Cut(string(id), "/")
+	return name
+}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -97,6 +97,38 @@ func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, 
 	}
 	n.opened.Store(true)
 	return n, nil
+}
+
+// transport makes raft's transport: in memory for a node that is alone, else
+// over the mux.
+func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
+	if n.cfg.alone() {
+		_, t := raft.NewInmemTransport(raft.ServerAddress(n.cfg.NodeID))
+		return t, nil
+	}
+	creds, err := newPeerTLS(n.cfg, n.members)
+	if err != nil {
+		return nil, err
+	}
+	ln := n.cfg.Listener
+	if ln == nil {
+		if ln, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", n.cfg.Listen); err != nil {
+			return nil, fmt.Errorf("listening for peers: %w", err)
+		}
+	}
+	n.mux = &mux{
+		ln: ln, dialer: n.cfg.Dialer, creds: creds, log: n.log, cluster: n.fsm.cluster, self: n.dir.id.raftID(),
+		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{}, from: map[raft.ServerID]int{},
+		waiting: newWaitingRoom(), requests: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge),
+	}
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:                  raftStream{n.mux, raft.ServerAddress(n.cfg.Advertise)},
+		ServerAddressProvider:   n.members,
+		MaxPool:                 3,
+		Timeout:                 n.cfg.networkTimeout(),
+		Logger:                  raftLog,
+		MsgpackUseNewTimeFormat: true,
+	}), nil
 }
 
 func closeTransport(t raft.Transport) error {
@@ -385,7 +417,3 @@ func (n *Node) followCluster(ctx context.Context) {
 		}
 	}
 }
-
-// networkTimeout bounds one exchange with a peer. A peer that is gone must not
-// hold up raft's heartbeats much longer than an election takes.
-func (c *Config) networkTimeout() time.Duration { return max(time.Second, 4*c.HeartbeatTimeout) }

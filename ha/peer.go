@@ -1,13 +1,10 @@
 package ha
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"time"
@@ -18,8 +15,6 @@ import (
 // Nodes ask each other: who are you, please write this or change the members
 // (anyone to the leader), let me in, do you miss the leader too, and what the program
 // around the node wants to know of the leader. One request per connection: all are rare. Fields that the other side does not know are passed over. A message is a length of four bytes, big endian, and JSON.
-
-const maxMessage = 2 * maxCommand
 
 type peerRequest struct {
 	Hello  *hello         `json:"hello,omitempty"`
@@ -162,54 +157,6 @@ func (w *wireError) toError(o op) error {
 		return fmt.Errorf("%s at the leader: %w", o, s)
 	}
 	return &UnknownOutcomeError{string(o), errors.New(w.Text)}
-}
-
-func writeMessage(w io.Writer, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encoding message: %w", err)
-	}
-	if len(body) > maxMessage {
-		return fmt.Errorf("encoding message: %d bytes are above the limit of %d", len(body), maxMessage)
-	}
-	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
-	return err
-}
-
-func readMessage(r io.Reader, v any) error {
-	size, err := messageSize(r)
-	if err != nil {
-		return err
-	}
-	body, err := messageBody(r, size)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(body, v)
-}
-
-// messageSize reads the length in front of a message.
-func messageSize(r io.Reader) (int, error) {
-	var length [4]byte
-	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return 0, err
-	}
-	size := binary.BigEndian.Uint32(length[:])
-	if size > maxMessage {
-		return 0, fmt.Errorf("reading message: %d bytes are above the limit of %d", size, maxMessage)
-	}
-	return int(size), nil
-}
-
-// messageBody reads a message, and allocates as it comes: the length is only a claim.
-func messageBody(r io.Reader, size int) ([]byte, error) {
-	var body bytes.Buffer
-	if _, err := io.CopyN(&body, r, int64(size)); errors.Is(err, io.EOF) {
-		return nil, io.ErrUnexpectedEOF
-	} else if err != nil {
-		return nil, err
-	}
-	return body.Bytes(), nil
 }
 
 // ofUs refuses what a node of another cluster asks for, where addresses got mixed up.

@@ -165,3 +165,9 @@ func (n *Node) Configs() map[string]json.RawMessage { return n.fsm.configs() }
 
 // Audit returns the last operator commands, oldest first.
 func (n *Node) Audit() []AuditEntry { return n.fsm.auditLog() }
+
+// Watch returns a channel that gets a value whenever any connector's state may
+// have changed on this node: read the state after each one. Changes that come
+// faster than they are read are told once. Call stop when done; the channel is
+// never closed.
+func (n *Node) Watch() (changed <-chan struct{}, stop func()) { return n.fsm.watchers.watch() }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
 
@@ -36,38 +35,6 @@ const (
 	// maxLarge bounds the requests at hand that are larger than smallMessage, in bytes.
 	maxLarge, smallMessage = 4, 64 << 10
 )
-
-// transport makes raft's transport: in memory for a node that is alone, else
-// over the mux.
-func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
-	if n.cfg.alone() {
-		_, t := raft.NewInmemTransport(raft.ServerAddress(n.cfg.NodeID))
-		return t, nil
-	}
-	creds, err := newPeerTLS(n.cfg, n.members)
-	if err != nil {
-		return nil, err
-	}
-	ln := n.cfg.Listener
-	if ln == nil {
-		if ln, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", n.cfg.Listen); err != nil {
-			return nil, fmt.Errorf("listening for peers: %w", err)
-		}
-	}
-	n.mux = &mux{
-		ln: ln, dialer: n.cfg.Dialer, creds: creds, log: n.log, cluster: n.fsm.cluster, self: n.dir.id.raftID(),
-		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{}, from: map[raft.ServerID]int{},
-		waiting: newWaitingRoom(), requests: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge),
-	}
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:                  raftStream{n.mux, raft.ServerAddress(n.cfg.Advertise)},
-		ServerAddressProvider:   n.members,
-		MaxPool:                 3,
-		Timeout:                 n.cfg.networkTimeout(),
-		Logger:                  raftLog,
-		MsgpackUseNewTimeFormat: true,
-	}), nil
-}
 
 // mux owns the listener and every connection to and from peers.
 type mux struct {

@@ -34,9 +34,3 @@ func (w *watchers) watch() (<-chan struct{}, func()) {
 		delete(w.subs, ch)
 	}
 }
-
-// Watch returns a channel that gets a value whenever any connector's state may
-// have changed on this node: read the state after each one. Changes that come
-// faster than they are read are told once. Call stop when done; the channel is
-// never closed.
-func (n *Node) Watch() (changed <-chan struct{}, stop func()) { return n.fsm.watchers.watch() }

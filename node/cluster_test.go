@@ -186,17 +186,17 @@ func TestReach(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := &Node{cfg: &config.Config{}}
-				n.cfg.Cluster.StepDownAfter, n.cfg.Cluster.Peers = time.Minute, []string{"n1=a:1"}
-				n.manager = &manager{assembly: &assembly{cfg: n.cfg}, instances: map[string]*instance{}}
+				cfg := &config.Config{}
+				cfg.Cluster.StepDownAfter, cfg.Cluster.Peers = time.Minute, []string{"n1=a:1"}
+				m := &manager{assembly: &assembly{cfg: cfg}, instances: map[string]*instance{}}
 				for i, s := range test.states {
 					id := strconv.Itoa(i)
-					n.manager.instances[id] = &instance{name: id, connector: &played{s}}
+					m.instances[id] = &instance{name: id, connector: &played{s}}
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				began := time.Now()
-				err := n.watchReach(ctx, t.Context())
+				err := m.watchReach(ctx, t.Context())
 				if took := time.Since(began); errors.Is(err, ha.ErrStepDown) != test.gives || test.gives && (took <= time.Minute || took > time.Minute+2*reachInterval) {
 					t.Errorf("%v after %s", err, took)
 				}

@@ -30,6 +30,15 @@ type Compiler struct {
 	ignoreOffsets bool
 }
 
+// IgnoreDebeziumOffsets does not look at what Debezium has left of the connectors of
+// cfg and of those that are compiled later.
+func (c *Compiler) IgnoreDebeziumOffsets(cfg *config.Config) {
+	for i := range cfg.Connectors {
+		cfg.Connectors[i].Source.DebeziumOffsets = ""
+	}
+	c.ignoreOffsets = true
+}
+
 // ownSection begins the settings of the connector among those of a conversion.
 const ownSection = "connectors[0]."
 

@@ -228,7 +228,7 @@ func (n *Node) lead(stop, lease context.Context, term uint64) error {
 	wg.Go(func() { n.manager.work(work, lease, term) })
 	wg.Go(func() { n.manager.followRestarts(work) })
 	wg.Go(func() { n.api.searches.run(work) })
-	err := n.watchReach(work, lease)
+	err := n.manager.watchReach(work, lease)
 	end()
 	wg.Wait()
 	return err

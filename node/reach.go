@@ -16,8 +16,8 @@ const reachInterval = time.Second
 // ha.ErrStepDown when no connector has been able to work for as long as the
 // configuration allows while at least one tried: another node may reach what this
 // one does not.
-func (n *Node) watchReach(stop, lease context.Context) error {
-	after := n.cfg.Cluster.StepDownAfter
+func (m *manager) watchReach(stop, lease context.Context) error {
+	after := m.cfg.Cluster.StepDownAfter
 	tick := time.NewTicker(reachInterval)
 	defer tick.Stop()
 	worked := time.Now()
@@ -29,11 +29,11 @@ func (n *Node) watchReach(stop, lease context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		blind, why := n.blind()
+		blind, why := m.blind()
 		if !blind {
 			worked = time.Now()
 		}
-		if after > 0 && len(n.cfg.Cluster.Peers) > 0 && time.Since(worked) > after {
+		if after > 0 && len(m.cfg.Cluster.Peers) > 0 && time.Since(worked) > after {
 			return fmt.Errorf("no connector could work for %s (%s): %w", after, why, ha.ErrStepDown)
 		}
 	}
@@ -41,8 +41,8 @@ func (n *Node) watchReach(stop, lease context.Context) error {
 
 // blind reports whether at least one connector wants to work here and none can for
 // a reason that may pass, with the reason of one of them.
-func (n *Node) blind() (blind bool, why string) {
-	for _, c := range n.manager.all() {
+func (m *manager) blind() (blind bool, why string) {
+	for _, c := range m.all() {
 		s := c.connector.Status()
 		switch {
 		case s.State != connector.StateRunning:

@@ -298,7 +298,7 @@ func (s *sources) Start(ctx context.Context) (position.Position, error) {
 	if err != nil {
 		return position.Position{}, err
 	}
-	if err := s.debeziumWasHere(); err != nil {
+	if err := debeziumWasHere(s.cfg); err != nil {
 		return position.Position{}, err
 	}
 	var at position.Position

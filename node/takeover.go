@@ -14,23 +14,14 @@ import (
 // IgnoreDebeziumOffset is the flag of run that begins without Debezium's position.
 const IgnoreDebeziumOffset = "ignore-debezium-offset"
 
-// IgnoreDebeziumOffsets does not look at what Debezium has left of the connectors of
-// cfg and of those that are compiled later.
-func (c *Compiler) IgnoreDebeziumOffsets(cfg *config.Config) {
-	for i := range cfg.Connectors {
-		cfg.Connectors[i].Source.DebeziumOffsets = ""
-	}
-	c.ignoreOffsets = true
-}
-
 // maxOffsets bounds a worker's file of offsets, which has some hundred bytes for each
 // connector.
 const maxOffsets = 64 << 20
 
-// debeziumWasHere returns an error when a Connect worker has kept an offset of this
+// debeziumWasHere returns an error when a Connect worker has kept an offset of a
 // connector: to begin as if nothing had been published would lose or repeat rows.
-func (s *sources) debeziumWasHere() error {
-	path := s.cfg.Source.DebeziumOffsets
+func debeziumWasHere(c *config.Connector) error {
+	path := c.Source.DebeziumOffsets
 	if path == "" {
 		return nil
 	}
@@ -38,10 +29,10 @@ func (s *sources) debeziumWasHere() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	e := &offsetError{name: s.cfg.Name, file: path, err: err}
+	e := &offsetError{name: c.Name, file: path, err: err}
 	if err == nil {
 		found := false
-		if e.offset, found = debezium.FindOffset(data, s.cfg.Name); !found {
+		if e.offset, found = debezium.FindOffset(data, c.Name); !found {
 			return nil
 		}
 	}

@@ -41,7 +41,7 @@ func TestDebeziumsOffsetIsNotPassedOver(t *testing.T) {
 		if got, want := c.Source.DebeziumOffsets, cfg.Connectors[0].Source.DebeziumOffsets; got != want {
 			t.Errorf("over the REST API %q, in the file %q", got, want)
 		}
-		return (&sources{cfg: c}).debeziumWasHere()
+		return debeziumWasHere(c)
 	}
 	put := func(text string) {
 		if err := os.WriteFile(offsets, []byte(text), 0o600); err != nil {
