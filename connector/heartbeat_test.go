@@ -36,3 +36,24 @@ func TestHeartbeats(t *testing.T) {
 		})
 	}
 }
+
+// A sink that has something to see to is asked while nothing comes.
+func TestIdleSinkIsTended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(3, true)
+		w.faults, w.quick = 0, true
+		w.start(t)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.mu.Lock()
+		before := w.tended
+		w.mu.Unlock()
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if n := w.tended - before; n < 9 || n > 11 {
+			t.Errorf("tended %d times in ten idle seconds, want once a second", n)
+		}
+	})
+}

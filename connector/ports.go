@@ -54,6 +54,13 @@ type Sink interface {
 	Close(ctx context.Context) error
 }
 
+// Tender is what a Sink may implement that has something to see to while nothing is
+// published. Tend is called where Commit would be, about every IdleCommit; after an error
+// the sink must not be used again except for Close.
+type Tender interface {
+	Tend(ctx context.Context) error
+}
+
 // Sinks makes the sink of a term.
 type Sinks interface {
 	NewSink(term uint64) (Sink, error)

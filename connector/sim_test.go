@@ -51,6 +51,7 @@ type world struct {
 	// savesAtSecond is how many saves there had been when a term published its second
 	// batch.
 	savesAtSecond int
+	tended        int // how often sinks were asked to look after what they have published
 	// attempts is Config.MaxAttempts when it is above 0.
 	attempts int
 	bad      badRows
@@ -258,6 +259,13 @@ func (w *world) NewSink(uint64) (Sink, error) {
 func (w *world) KeepsPosition() bool           { return w.exactlyOnce }
 func (w *world) IdleCommit() time.Duration     { return time.Second }
 func (s *simSink) Close(context.Context) error { s.dead = true; return nil }
+
+func (s *simSink) Tend(context.Context) error {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.w.tended++
+	return nil
+}
 
 func (s *simSink) Open(context.Context) (position.Position, bool, error) {
 	if s.w.chance() {

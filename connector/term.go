@@ -277,6 +277,10 @@ func (t *term) publish(ctx context.Context, sink Sink) error {
 				return err
 			}
 			t.pipe.put(b)
+		} else if tender, ok := sink.(Tender); ok {
+			if err := tender.Tend(ctx); err != nil {
+				return fmt.Errorf("looking after what was published: %w", err)
+			}
 		}
 		if err := beats.send(ctx, t, sink); err != nil {
 			return err

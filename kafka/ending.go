@@ -30,6 +30,8 @@ type ending struct {
 	sequence int32
 	// aborted says that nothing of it was committed: what is open there is to be aborted.
 	aborted bool
+	// earlier says that it is not of the transaction whose position record names it.
+	earlier bool
 }
 
 // trace is what a position record says beside the position: where the batch's records
@@ -49,15 +51,16 @@ type endingsJSON struct {
 	Producer int64                 `json:"producer"`
 	Epoch    int16                 `json:"epoch"`
 	Aborted  bool                  `json:"aborted,omitempty"`
+	Earlier  bool                  `json:"earlier,omitempty"`
 	Topics   map[string][][3]int64 `json:"topics"`
 }
 
 func newTrace(producer int64, former []int64, all map[topicPartition]ending) *trace {
 	t := &trace{Producer: producer, Former: former, Unnamed: len(all) > maxEndings}
 	type group struct {
-		producer int64
-		epoch    int16
-		aborted  bool
+		producer         int64
+		epoch            int16
+		aborted, earlier bool
 	}
 	at := map[group]int{}
 	n := 0
@@ -65,17 +68,35 @@ func newTrace(producer int64, former []int64, all map[topicPartition]ending) *tr
 		if n++; n > maxEndings {
 			break
 		}
-		g := group{e.producer, e.epoch, e.aborted}
+		g := group{e.producer, e.epoch, e.aborted, e.earlier}
 		i, ok := at[g]
 		if !ok {
 			i = len(t.Endings)
 			at[g] = i
-			t.Endings = append(t.Endings, endingsJSON{e.producer, e.epoch, e.aborted, map[string][][3]int64{}})
+			t.Endings = append(t.Endings, endingsJSON{e.producer, e.epoch, e.aborted, e.earlier, map[string][][3]int64{}})
 		}
 		topics := t.Endings[i].Topics
 		topics[p.topic] = append(topics[p.topic], [3]int64{int64(p.id), e.offset, int64(e.sequence)})
 	}
 	return t
+}
+
+// shorten leaves out half of the partitions that are named. It returns false when there
+// is none.
+func (t *trace) shorten() bool {
+	all := t.endings()
+	if len(all) == 0 {
+		return false
+	}
+	keep := len(all) / 2
+	for at := range all {
+		if len(all) == keep {
+			break
+		}
+		delete(all, at)
+	}
+	t.Endings, t.Unnamed = newTrace(t.Producer, t.Former, all).Endings, true
+	return true
 }
 
 // endings is the inverse.
@@ -87,7 +108,7 @@ func (t *trace) endings() map[topicPartition]ending {
 	for _, g := range t.Endings {
 		for topic, places := range g.Topics {
 			for _, p := range places {
-				all[topicPartition{topic, int32(p[0])}] = ending{g.Producer, g.Epoch, p[1], int32(p[2]), g.Aborted}
+				all[topicPartition{topic, int32(p[0])}] = ending{g.Producer, g.Epoch, p[1], int32(p[2]), g.Aborted, g.Earlier}
 			}
 		}
 	}

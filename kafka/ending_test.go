@@ -32,7 +32,7 @@ func TestJudgeOpenTransaction(t *testing.T) {
 
 func TestTraceKeepsEndings(t *testing.T) {
 	want := map[topicPartition]ending{
-		{"a", 0}: {7, 3, 99, 4, false}, {"a", 1}: {7, 3, -1, 1, false}, {"b", 0}: {7, 2, 5, 0, false}, {"c", 2}: {6, 9, -1, 0, true},
+		{"a", 0}: {7, 3, 99, 4, false, false}, {"a", 1}: {7, 3, -1, 1, false, true}, {"b", 0}: {7, 2, 5, 0, false, false}, {"c", 2}: {6, 9, -1, 0, true, true},
 	}
 	raw, err := json.Marshal(newTrace(7, []int64{6}, want))
 	if err != nil {

@@ -62,6 +62,8 @@ type ExactlyOnce struct {
 	timings   []Timing
 	timeout   time.Duration // of the transactions of this epoch
 	flown     int64         // bytes of the batch in hand that are acknowledged
+	// positionLimit is the position topic's max.message.bytes, 0 when it is not known.
+	positionLimit int
 	// retries counts sarama's waits in transaction requests. It is zeroed right
 	// before a commit; those before it are harmless.
 	retries atomic.Int64
@@ -148,11 +150,14 @@ func (s *ExactlyOnce) openEpoch(ctx context.Context) (pos position.Position, fou
 			return err
 		}
 		step("settle_position")
-		s.positions = positionWriter{run: uuid.NewString(), every: s.pub.cfg.FullPositionEvery}
+		s.positions = positionWriter{run: uuid.NewString(), every: s.pub.cfg.FullPositionEvery, limit: s.positionRoom()}
 		if err := s.commitOpen(ctx); err != nil {
 			return err
 		}
 		step("open_record")
+		if s.tainted {
+			return nil // nothing more under this epoch
+		}
 		read, err := readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
 		if err != nil {
 			return classify("reading the position", err)
@@ -260,6 +265,15 @@ func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error
 	// which somebody will set.
 	e.Group, e.Record, e.Poison, e.Retry = -1, -1, false, true
 	return err
+}
+
+// positionRoom is how long the value of a position may be.
+func (s *ExactlyOnce) positionRoom() int {
+	limit := s.pub.cfg.MaxMessageBytes
+	if s.positionLimit > 0 {
+		limit = min(limit, s.positionLimit)
+	}
+	return limit - recordSize(&txn.Record{Key: []byte(fullKey)})
 }
 
 func (s *ExactlyOnce) positionTooLarge(size int, err error) *Error {

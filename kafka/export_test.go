@@ -55,3 +55,26 @@ func CommitOpenRecords(t *testing.T, s *ExactlyOnce, b *txn.Batch) error {
 	}
 	return s.commitTxn(t.Context())
 }
+
+// Identity returns the producer id and epoch of an open sink.
+func Identity(s *ExactlyOnce) (producer int64, epoch int16) {
+	return s.parts.id.producer, s.parts.id.epoch
+}
+
+// Pend has an open sink take records of its own that are committed up to an offset for
+// ones whose marker is not known to be there.
+func Pend(s *ExactlyOnce, topic string, partition int32, offset int64) {
+	s.parts.pending[topicPartition{topic, partition}] = ending{producer: s.parts.id.producer, epoch: s.parts.id.epoch, offset: offset}
+}
+
+// WouldCommit reports what an open sink makes of a transaction that is open in the
+// position topic, when the coordinator remembers nothing of it.
+func WouldCommit(t *testing.T, s *ExactlyOnce, producer int64, epoch int16, start int64) (commit, decided bool) {
+	t.Helper()
+	s.parts.before.TransactionState = "Empty"
+	v, err := s.judgePosition(t.Context(), hanging{producer: producer, epoch: int32(epoch), start: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v == toCommit, v != undecided
+}

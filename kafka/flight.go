@@ -43,6 +43,7 @@ type failure struct {
 	partition int32
 	group     int
 	index     int
+	asked     bool // the record names its partition itself
 }
 
 // flight is one batch that sarama holds. The two goroutines that drain sarama's
@@ -122,7 +123,7 @@ func (f *flight) fail(o *outgoing, partition int32, err error) {
 	case !followsAnother(f.first.err) || followsAnother(err):
 		return
 	}
-	f.first = &failure{err: err, topic: o.msg.Topic, partition: partition, group: o.group, index: o.index}
+	f.first = &failure{err: err, topic: o.msg.Topic, partition: partition, group: o.group, index: o.index, asked: o.rec.Partition >= 0}
 }
 
 func (f *flight) answer() {

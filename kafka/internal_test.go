@@ -166,10 +166,24 @@ func TestFirstFailureIsTheCause(t *testing.T) {
 	} {
 		f := newFlight([]txn.Group{{Records: []txn.Record{{}}}})
 		for _, err := range c.errs {
-			f.fail(&outgoing{}, 0, err)
+			f.fail(&outgoing{rec: &txn.Record{}}, 0, err)
 		}
 		if _, first := f.result(); !errors.Is(first.err, c.want) {
 			t.Errorf("%s: cause is %v, want %v", c.name, first.err, c.want)
+		}
+	}
+}
+
+// Only a record that names its partition is to blame when there is no such partition:
+// the topic of the others was made anew with fewer.
+func TestPartitionThatIsGoneBlamesWhoNamedIt(t *testing.T) {
+	for partition, poison := range map[int32]bool{-1: false, 5: true} {
+		rec := txn.Record{Partition: partition}
+		f := newFlight([]txn.Group{{Records: []txn.Record{rec}}})
+		f.fail(&outgoing{rec: &rec}, 5, sarama.ErrInvalidPartition)
+		var e *Error
+		if err := (&producer{}).cause(f, 1, errRecordFailed); !errors.As(err, &e) || e.Poison != poison || e.Retry == poison {
+			t.Errorf("partition %d: poison %v, retry %v, want poison %v: %v", partition, e.Poison, e.Retry, poison, err)
 		}
 	}
 }

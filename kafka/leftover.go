@@ -2,9 +2,7 @@ package kafka
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -38,7 +36,7 @@ const (
 type choice struct {
 	at      topicPartition
 	verdict verdict
-	found   bool // something was open
+	found   bool // something waited for it
 }
 
 // partitions is what this epoch knows of partitions with records of ours.
@@ -64,11 +62,12 @@ func newPartitions() partitions {
 
 // trace is what the next position record says of them.
 func (p *partitions) trace() *trace {
-	if p.id.producer < 0 {
-		return nil
+	if p.id.producer < 0 { // nobody sees what is open
+		return &trace{Producer: -1, Former: p.former, Unnamed: true}
 	}
 	all := make(map[topicPartition]ending, len(p.pending)+len(p.sent))
 	for at, e := range p.pending {
+		e.earlier = true
 		all[at] = e
 	}
 	for at, e := range p.sent {
@@ -90,7 +89,7 @@ func (p *partitions) acknowledged(f *flight) {
 		if p.count[at] < 0 {
 			p.count[at] &= 1<<31 - 1 // as Kafka counts on
 		}
-		last := ending{p.id.producer, p.id.epoch, e.offset, (p.count[at] - 1) & (1<<31 - 1), false}
+		last := ending{producer: p.id.producer, epoch: p.id.epoch, offset: e.offset, sequence: (p.count[at] - 1) & (1<<31 - 1)}
 		if e.unknown {
 			last.offset = -1
 		}
@@ -130,16 +129,16 @@ func (s *ExactlyOnce) inspect(ctx context.Context) error {
 				return nil
 			}
 			if blind, err = s.blindLeaderless(coordinator, state); err == nil && blind == "" {
-				if s.choice != nil {
-					return s.obeyBeforeClaim(state, coordinator)
-				}
-				return s.inspectShared(ctx, state)
+				return s.inspectShared(ctx, state, coordinator)
 			}
 		}
 		if err != nil {
 			return err
 		}
 		if time.Now().After(until) {
+			if !ready {
+				return newError(Unavailable, "the transaction coordinator is moving", nil)
+			}
 			return onTopic(newError(Unavailable, "a partition of the transaction that is to be aborted has no leader, and without the right READ on its topic nobody can tell afterwards whether it was aborted there: "+
 				"start its broker, or grant the right: kafka-acls.sh --bootstrap-server "+s.pub.cfg.Brokers[0]+" --add --allow-principal PRINCIPAL --operation Read --topic "+blind, nil), blind)
 		}
@@ -175,8 +174,9 @@ func (s *ExactlyOnce) blindLeaderless(coordinator *sarama.Broker, state sarama.T
 	return "", nil
 }
 
-// inspectShared compares what is open with the batch that was committed before it.
-func (s *ExactlyOnce) inspectShared(ctx context.Context, state sarama.TransactionState) error {
+// inspectShared compares what is open with the batch that was committed before it. Where
+// rows of both are in one transaction it does what an administrator has chosen, or stops.
+func (s *ExactlyOnce) inspectShared(ctx context.Context, state sarama.TransactionState, coordinator *sarama.Broker) error {
 	last, err := readPosition(ctx, s.p.client, s.pub.cfg.PositionTopic(), "")
 	if err != nil {
 		return classify("reading the position before the claim", err)
@@ -198,15 +198,24 @@ func (s *ExactlyOnce) inspectShared(ctx context.Context, state sarama.Transactio
 	if len(shared) == 0 {
 		return nil
 	}
+	mixed := map[topicPartition]hanging{}
 	for at, open := range look(s.p.client, shared).open {
 		e := endings[at]
 		for _, h := range open {
 			if h.producer == state.ProducerID && judge(h, &e) != toAbort {
-				return s.undecidable(at, h, &e)
+				mixed[at] = h
 			}
 		}
 	}
-	return nil
+	if len(mixed) == 0 {
+		return nil
+	}
+	places := sorted(mixed)
+	if s.choice != nil && slices.Contains(places, s.choice.at) {
+		return s.obeyBeforeClaim(state, coordinator)
+	}
+	e := endings[places[0]]
+	return s.undecidable(places[0], mixed[places[0]], &e, places[1:]...)
 }
 
 // identify takes note of the id and epoch that the claim has brought.
@@ -229,10 +238,13 @@ func (s *ExactlyOnce) identify() error {
 // aborted.
 func (s *ExactlyOnce) inherit(t *trace) {
 	own := s.positionPartition()
+	// It may have been committed after we looked. Then its endings are named, unless they
+	// are too many.
+	aborted := t == nil || !t.Unnamed
 	for _, topic := range s.parts.before.Topics {
 		for _, id := range topic.Partitions {
 			if at := (topicPartition{topic.Topic, id}); at != own {
-				s.parts.pending[at] = ending{producer: s.parts.before.ProducerID, epoch: s.parts.before.ProducerEpoch, offset: -1, aborted: true}
+				s.parts.pending[at] = ending{producer: s.parts.before.ProducerID, epoch: s.parts.before.ProducerEpoch, offset: -1, sequence: -1, aborted: aborted}
 			}
 		}
 	}
@@ -324,7 +336,7 @@ func (p *partitions) toAsk(need map[topicPartition]bool) []topicPartition {
 		}
 	}
 	for at := range p.pending {
-		if need[at] || time.Since(p.away[at]) > awayPause {
+		if !p.unseen[at.topic] && (need[at] || time.Since(p.away[at]) > awayPause) {
 			ask = append(ask, at)
 		}
 	}
@@ -338,8 +350,8 @@ func (s *ExactlyOnce) note(ask []topicPartition, found seen, open map[topicParti
 		_, isOpen := open[at]
 		switch {
 		case found.unseen[at.topic]:
-			s.tellUnseen(at.topic, "no right READ on the topic")
-			delete(s.parts.pending, at)
+			// It stays pending: who may read the topic later has to know.
+			s.tellUnseen(at.topic, "no right READ on the topic, or its leader does not tell")
 		case found.away[at] != nil:
 			s.parts.away[at] = time.Now()
 			if need[at] {
@@ -368,9 +380,7 @@ func (s *ExactlyOnce) ours(found seen) (map[topicPartition]hanging, error) {
 			case h.producer == s.parts.id.producer:
 				open[at] = h
 			case slices.Contains(s.parts.former, h.producer):
-				e := s.hangs(at, h, "a transaction of a producer id that this connector had before is still open, and nobody can end it but an administrator",
-					s.toolAbort(at, h))
-				return nil, e
+				return nil, s.abandoned(at, h)
 			}
 		}
 	}
@@ -380,6 +390,7 @@ func (s *ExactlyOnce) ours(found seen) (map[topicPartition]hanging, error) {
 // finish ends what was left open, as it was ended elsewhere.
 func (s *ExactlyOnce) finish(ctx context.Context, open map[topicPartition]hanging) error {
 	var commit, abort []topicPartition
+	var stop error // after the others have got their markers
 	for _, at := range sorted(open) {
 		h := open[at]
 		v, e, err := s.decide(ctx, at, h)
@@ -387,7 +398,10 @@ func (s *ExactlyOnce) finish(ctx context.Context, open map[topicPartition]hangin
 		case err != nil:
 			return err
 		case v == undecided:
-			return s.undecidable(at, h, e)
+			if stop == nil {
+				stop = s.undecidable(at, h, e)
+			}
+			continue
 		case v == toCommit:
 			commit = append(commit, at)
 		default:
@@ -408,15 +422,21 @@ func (s *ExactlyOnce) finish(ctx context.Context, open map[topicPartition]hangin
 			return classify("ending what a transaction has left open", err)
 		}
 	}
-	return nil
+	return stop
 }
 
-// decide says what becomes of one open transaction.
+// decide says what becomes of one open transaction: an administrator's choice is for
+// what can't be known.
 func (s *ExactlyOnce) decide(ctx context.Context, at topicPartition, h hanging) (verdict, *ending, error) {
-	if s.choice != nil && s.choice.at == at {
-		s.choice.found = true
-		return s.choice.verdict, nil, nil
+	v, e, err := s.known(ctx, at, h)
+	if err == nil && v == undecided && s.choice != nil && s.choice.at == at {
+		s.choice.found, v = true, s.choice.verdict
 	}
+	return v, e, err
+}
+
+// known says what is known of one open transaction.
+func (s *ExactlyOnce) known(ctx context.Context, at topicPartition, h hanging) (verdict, *ending, error) {
 	e, ok := s.parts.pending[at]
 	switch {
 	case ok:
@@ -429,31 +449,6 @@ func (s *ExactlyOnce) decide(ctx context.Context, at topicPartition, h hanging) 
 	default:
 		return toAbort, nil, nil
 	}
-}
-
-// undecidable stops: rows of a committed batch and of another one are under one marker.
-func (s *ExactlyOnce) undecidable(at topicPartition, h hanging, e *ending) *Error {
-	text := "a transaction that Kafka has ended elsewhere is still open here, and nobody can tell whether it was committed"
-	if e != nil && e.offset >= 0 {
-		text = fmt.Sprintf("committed rows up to offset %d and rows of a later batch are in one transaction that is still open", e.offset)
-	}
-	command := fmt.Sprintf("binlog-outbox settle %s %s %d ", s.pub.cfg.Connector, at.topic, at.id)
-	return s.hangs(at, h, text,
-		command+"commit loses nothing, and what was not committed comes twice",
-		command+"abort repeats nothing, and what was committed is lost there")
-}
-
-// toolAbort is the command of Kafka's own tool.
-func (s *ExactlyOnce) toolAbort(at topicPartition, h hanging) string {
-	return fmt.Sprintf("kafka-transactions.sh --bootstrap-server %s abort --topic %s --partition %d --start-offset %d",
-		s.pub.cfg.Brokers[0], at.topic, at.id, h.start)
-}
-
-func (s *ExactlyOnce) hangs(at topicPartition, h hanging, text string, choices ...string) *Error {
-	e := newError(TransactionHanging, fmt.Sprintf("%s, from offset %d on (producer id %d, epoch %d); choose: %s",
-		text, h.start, h.producer, h.epoch, strings.Join(choices, "; or: ")), nil)
-	e.Topic, e.Partition = at.topic, at.id
-	return e
 }
 
 // tellUnseen says once for each topic that nobody can see what is open there.

@@ -107,20 +107,28 @@ func look(client sarama.Client, parts []topicPartition) seen {
 				}
 				return
 			}
-			found.add(answer)
+			told := found.add(answer)
+			for _, p := range parts {
+				if !told[p] {
+					found.away[p] = sarama.ErrIncompleteResponse
+				}
+			}
 		})
 	}
 	wg.Wait()
 	return found
 }
 
-func (f *seen) add(answer *sarama.DescribeProducersResponse) {
+// add takes an answer in and returns the partitions that it speaks of.
+func (f *seen) add(answer *sarama.DescribeProducersResponse) (told map[topicPartition]bool) {
+	told = map[topicPartition]bool{}
 	for _, t := range answer.Topics {
 		for _, p := range t.Partitions {
 			at := topicPartition{t.Name, p.PartitionIndex}
+			told[at] = true
 			switch p.ErrorCode {
 			case sarama.ErrNoError:
-			case sarama.ErrTopicAuthorizationFailed:
+			case sarama.ErrTopicAuthorizationFailed, sarama.ErrClusterAuthorizationFailed, sarama.ErrUnsupportedVersion:
 				f.unseen[t.Name] = true
 			default:
 				f.away[at] = p.ErrorCode
@@ -132,6 +140,7 @@ func (f *seen) add(answer *sarama.DescribeProducersResponse) {
 			}
 		}
 	}
+	return told
 }
 
 // refresh has the client ask anew who leads the topics of partitions.

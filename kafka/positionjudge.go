@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -11,6 +12,8 @@ import (
 // its coordinator has ended it: whether the position in it was committed. The
 // coordinator remembers the last transaction, and where the position's records lie the
 // marker behind them tells.
+//
+// An open state before the claim says nothing: it may have been committed since.
 func (s *ExactlyOnce) judgePosition(ctx context.Context, h hanging) (verdict, error) {
 	written, err := s.positionsFrom(ctx, h)
 	if err != nil {
@@ -24,19 +27,19 @@ func (s *ExactlyOnce) judgePosition(ctx context.Context, h hanging) (verdict, er
 	}
 	own := map[topicPartition]ending{}
 	for at, e := range written[0].endings() {
-		if e.producer == h.producer && int32(e.epoch) == h.epoch && !e.aborted {
+		if e.producer == h.producer && int32(e.epoch) == h.epoch && !e.aborted && !e.earlier {
 			own[at] = e
 		}
 	}
-	if len(own) == 0 {
+	if len(own) == 0 && !written[0].Unnamed {
 		return toCommit, nil // no rows come with it
 	}
 	last := s.parts.before
 	switch {
 	case last.ProducerID != h.producer:
-	case last.TransactionState == "CompleteCommit" && int32(last.ProducerEpoch) == h.epoch:
+	case strings.HasSuffix(last.TransactionState, "Commit") && int32(last.ProducerEpoch) == h.epoch:
 		return toCommit, nil
-	case last.TransactionState == "CompleteAbort" && (int32(last.ProducerEpoch) == h.epoch || int32(last.ProducerEpoch) == h.epoch+1):
+	case strings.HasSuffix(last.TransactionState, "Abort") && (int32(last.ProducerEpoch) == h.epoch || int32(last.ProducerEpoch) == h.epoch+1):
 		return toAbort, nil
 	}
 	for _, at := range sorted(own) {

@@ -36,10 +36,16 @@ func (s *ExactlyOnce) ensurePositionTopic(ctx context.Context) error {
 	if len(ids) != 1 {
 		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have one partition, it has %d: use another prefix or recreate it", len(ids)), nil), topic)
 	}
-	settings, err := topicSettings(client, topic, cleanupPolicyKey)
+	settings, err := topicSettings(client, topic, cleanupPolicyKey, maxMessageBytesKey)
 	if err != nil {
-		s.pub.log.Debug("the position topic's settings are not known", "topic", topic, "error", err)
+		if s.pub.uncertain.CompareAndSwap(false, true) {
+			s.pub.log.Warn("the settings of the position topic can't be read (right DESCRIBE_CONFIGS): nobody checks that its cleanup.policy is compact, without which it forgets the position",
+				"topic", topic, "error", err)
+		}
 		return nil
+	}
+	if n, err := strconv.Atoi(settings[maxMessageBytesKey]); err == nil {
+		s.positionLimit = n
 	}
 	if policy, ok := settings[cleanupPolicyKey]; ok && policy != "compact" {
 		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have cleanup.policy=compact, it has %q and would forget the position", policy), nil), topic)

@@ -28,6 +28,7 @@ const (
 type positionWriter struct {
 	run   string
 	every time.Duration
+	limit int // bytes of a value; 0 is none
 
 	fulls  int
 	at     time.Time // of the last full record
@@ -38,33 +39,48 @@ type positionWriter struct {
 }
 
 // next returns key and value of the record for a batch that ends at pos and goes
-// over groups. It must be called once for each batch, in order.
+// over groups. It must be called once for each batch, in order. t is shortened where the
+// record would become too large with all that it names.
 func (w *positionWriter) next(now time.Time, groups []txn.Group, pos position.Position, t *trace) (key, value []byte, err error) {
-	var beside json.RawMessage
-	if t != nil {
-		if beside, err = json.Marshal(t); err != nil {
-			return nil, nil, fmt.Errorf("encoding position: %w", err)
-		}
-	}
 	for i := range groups {
 		if groups[i].Final() {
 			w.since.add(groups[i].Mark)
 		}
 	}
-	if w.wantFull(now, pos) {
-		w.fulls++
-		value, err := encodePosition(fullRecord{ID: w.id(), Position: pos, Trace: beside})
-		w.at, w.size, w.deltas = now, len(value)-len(beside), 0
-		w.since.reset()
-		if pos.Set != nil {
-			w.count = pos.Set.Count()
-		}
-		return []byte(fullKey), value, err
+	if !w.wantFull(now, pos) {
+		w.deltas++
+		pos.Set = nil
+		value, _, err = w.fit(t, func(beside json.RawMessage) any {
+			return deltaRecord{Base: w.id(), Since: w.since.list, Position: pos, Trace: beside}
+		})
+		return []byte(deltaKey), value, err
 	}
-	w.deltas++
-	pos.Set = nil
-	value, err = encodePosition(deltaRecord{Base: w.id(), Since: w.since.list, Position: pos, Trace: beside})
-	return []byte(deltaKey), value, err
+	w.fulls++
+	value, beside, err := w.fit(t, func(beside json.RawMessage) any {
+		return fullRecord{ID: w.id(), Position: pos, Trace: beside}
+	})
+	w.at, w.size, w.deltas = now, len(value)-beside, 0
+	w.since.reset()
+	if pos.Set != nil {
+		w.count = pos.Set.Count()
+	}
+	return []byte(fullKey), value, err
+}
+
+// fit encodes a record with as much of t as there is room for. beside is t's length.
+func (w *positionWriter) fit(t *trace, record func(json.RawMessage) any) (value []byte, beside int, err error) {
+	for {
+		var raw json.RawMessage
+		if t != nil {
+			if raw, err = json.Marshal(t); err != nil {
+				return nil, 0, fmt.Errorf("encoding position: %w", err)
+			}
+		}
+		value, err = encodePosition(record(raw))
+		if err != nil || w.limit == 0 || len(value) <= w.limit || t == nil || !t.shorten() {
+			return value, len(raw), err
+		}
+	}
 }
 
 func (w *positionWriter) id() string { return w.run + "-" + strconv.Itoa(w.fulls) }

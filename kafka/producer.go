@@ -247,6 +247,10 @@ func (p *producer) cause(f *flight, sent int, err error) error {
 	}
 	e := classify("publishing", first.err)
 	e.Topic, e.Partition, e.Group, e.Record = first.topic, first.partition, first.group, first.index
+	if e.Code == PartitionOutOfRange && !first.asked {
+		e.Code, e.Retry = Unavailable, true
+		e.Text = "publishing: the topic has fewer partitions than a moment ago; the next attempt looks again"
+	}
 	return p.blame(e)
 }
 

@@ -24,6 +24,8 @@ type Publisher struct {
 	unseen   unseenTopics
 	patience patience
 	throttle throttle
+	// uncertain says that somebody was told that the position topic's settings are not known.
+	uncertain atomic.Bool
 }
 
 // NewPublisher checks cfg, which it keeps. m may be nil.

@@ -2,8 +2,8 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/IBM/sarama"
 )
@@ -11,7 +11,8 @@ import (
 // Settle commits or aborts what a transaction of this connector has left open in one
 // partition, after an Error with TransactionHanging. It claims the transactional id, so
 // a connector that runs is fenced: it is to be stopped or failed. found is false when
-// nothing of this connector is open there.
+// nothing of this connector is open there that can't be decided without a choice; what
+// can be is ended as it must be.
 func (p *Publisher) Settle(ctx context.Context, topic string, partition int32, commit bool) (found bool, err error) {
 	s := p.ExactlyOnce(0)
 	s.choice = &choice{at: topicPartition{topic, partition}, verdict: toAbort}
@@ -24,6 +25,11 @@ func (p *Publisher) Settle(ctx context.Context, topic string, partition int32, c
 		_ = s.Close(end) // all that was to be done is done or has failed
 	}()
 	if _, _, err := s.Open(ctx); err != nil {
+		var e *Error
+		if s.choice.found && errors.As(err, &e) && e.Code == TransactionHanging {
+			p.log.Warn("something is open elsewhere, too", "error", err)
+			return true, nil
+		}
 		return s.choice.found, err
 	}
 	err = s.p.within(ctx, func() error {
@@ -35,17 +41,12 @@ func (p *Publisher) Settle(ctx context.Context, topic string, partition int32, c
 	return s.choice.found, err
 }
 
-// obeyBeforeClaim carries an administrator's choice out that the claim would take away.
+// obeyBeforeClaim carries an administrator's choice out that the claim would take away:
+// it concerns all of the open transaction.
 func (s *ExactlyOnce) obeyBeforeClaim(state sarama.TransactionState, coordinator *sarama.Broker) error {
-	c := s.choice
-	if state.TransactionState != "Ongoing" || !slices.ContainsFunc(state.Topics, func(t sarama.DescribeTransactionsResponseTopic) bool {
-		return t.Topic == c.at.topic && slices.Contains(t.Partitions, c.at.id)
-	}) {
-		return nil
-	}
-	c.found = true
-	if c.verdict != toCommit {
-		return nil // the claim aborts it
+	s.choice.found = true
+	if s.choice.verdict != toCommit || state.TransactionState != "Ongoing" {
+		return nil // the claim aborts it, or it is ending already
 	}
 	s.parts.id = producerID{state.ProducerID, state.ProducerEpoch}
 	if err := s.endRaw(coordinator, true); err != nil {

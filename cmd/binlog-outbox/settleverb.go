@@ -59,7 +59,7 @@ func (p *program) settle(ctx context.Context, cfg *config.Config, c *config.Conn
 		return err
 	}
 	if !found {
-		_, err = fmt.Fprintf(p.stdout, "nothing of this connector is open in topic %s, partition %d\n", topic, partition)
+		_, err = fmt.Fprintf(p.stdout, "nothing of this connector waits for a decision in topic %s, partition %d\n", topic, partition)
 		return err
 	}
 	_, err = fmt.Fprintf(p.stdout, "done; binlog-outbox connector restart %s lets it go on\n", c.Name)

@@ -321,6 +321,17 @@ var parked, lasts sync.Map
 `}},
 		},
 		{
+			Name: "claim-asked-for", Rule: "the id that a claim has brought is the one of its answer, not what the coordinator says later",
+			Harm:  "a fenced opening aborts the next leader's transaction, whose rows are lost",
+			Level: "an opening that stands still", Package: "./kafka", Test: "^TestFencedOpeningLeavesTheNextTransactionAlone$",
+			Edits: []Edit{{"kafka/leftover.go", `
+	id, ok := s.p.dialer.claimed()
+`, `
+	now, _, ok, _ := s.transaction()
+	id := producerID{now.ProducerID, now.ProducerEpoch}
+`}},
+		},
+		{
 			Name: "sequence-blind", Rule: "an open transaction that goes on behind the committed rows is not committed with them",
 			Harm:  "aborted rows come",
 			Level: "all that a leader may say", Package: "./kafka", Test: "^TestJudgeOpenTransaction$",
