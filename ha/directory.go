@@ -109,7 +109,7 @@ func hostOf(addr string) string {
 	return host
 }
 
-// nodeName is the inverse: the configured name in a Raft id.
+// nodeName is the configured name in a Raft id.
 func nodeName(id raft.ServerID) string {
 	name, _, _ := strings.Cut(string(id), "/")
 	return name

@@ -16,7 +16,7 @@ func newSetAside(p *program) *cobra.Command {
 	c := group("set-aside", "Look at rows that could not be published, and decide about one")
 	r := p.remote(c)
 	c.AddCommand(
-		&cobra.Command{Use: "list NAME", Short: "List the decisions about single rows, and what was set aside last", Args: words(1, 1, "the name of a connector"), RunE: func(c *cobra.Command, args []string) error {
+		&cobra.Command{Use: "list NAME", Short: "List the decisions about single rows, and what was set aside last", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
 			answer, err := r.get(c.Context(), asidePath(args[0]))
 			if err != nil {
 				return err
@@ -39,7 +39,7 @@ func (r *remote) decide(verb, action, short string) *cobra.Command {
 	var transaction string
 	var row uint64
 	c := r.writes(&cobra.Command{
-		Use: verb + " NAME", Short: short, Args: words(1, 1, "the name of a connector"),
+		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1),
 		Long: short + ", and no other: the one that a failed connector names in its last error. The connector\n" +
 			"goes on by itself. The decision holds on every node, until the position has passed the row.",
 	})
@@ -48,7 +48,7 @@ func (r *remote) decide(verb, action, short string) *cobra.Command {
 	f.Uint64Var(&row, "row", 0, "`number` of the row among the transaction's outbox rows, from 1")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if transaction == "" || row == 0 {
-			return &usageError{errors.New(verb + " wants --transaction and --row, as the connector's last error has them")}
+			return &usageError{err: errors.New(verb + " wants --transaction and --row, as the connector's last error has them")}
 		}
 		answer, err := r.write(c.Context(), http.MethodPost, asidePath(args[0]), map[string]any{"transaction": transaction, "row": row, "action": action})
 		if err != nil {

@@ -90,7 +90,7 @@ func (r *remote) get(ctx context.Context, path string) (json.RawMessage, error) 
 // write asks for a change; body may be nil.
 func (r *remote) write(ctx context.Context, method, path string, body map[string]any) (json.RawMessage, error) {
 	if strings.TrimSpace(r.reason) == "" {
-		return nil, &usageError{errors.New("say why with --reason; it is kept in the audit list")}
+		return nil, &usageError{err: errors.New("say why with --reason; it is kept in the audit list")}
 	}
 	all := map[string]any{"reason": r.reason, "by": userName()}
 	for k, v := range body {
@@ -120,7 +120,7 @@ func (r *remote) do(ctx context.Context, method, path string, header http.Header
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, base+path, body)
 	if err != nil {
-		return &usageError{err}
+		return &usageError{err: err}
 	}
 	for k, v := range header {
 		req.Header[k] = v
@@ -169,7 +169,7 @@ func (r *remote) base() (string, error) {
 	}
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", &usageError{fmt.Errorf("--server %s is not a URL like http://127.0.0.1:8083", server)}
+		return "", &usageError{err: fmt.Errorf("--server %s is not a URL like http://127.0.0.1:8083", server)}
 	}
 	return strings.TrimRight(server, "/"), nil
 }
@@ -186,7 +186,7 @@ func (r *remote) configured() (string, error) {
 	}
 	host, port, err := net.SplitHostPort(cfg.Admin.Listen)
 	if err != nil || port == "0" {
-		return "", &usageError{fmt.Errorf("admin.listen is %q, which says not where the node listens: name it with --server", cfg.Admin.Listen)}
+		return "", &usageError{err: fmt.Errorf("admin.listen is %q, which says not where the node listens: name it with --server", cfg.Admin.Listen)}
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -256,5 +256,5 @@ func (r *remote) print(answer json.RawMessage, table func(io.Writer) error) erro
 		}
 		return err
 	}
-	return &usageError{fmt.Errorf("the output format %q is not possible; table, json and yaml are", r.p.output)}
+	return &usageError{err: fmt.Errorf("the output format %q is not possible; table, json and yaml are", r.p.output)}
 }

@@ -25,7 +25,7 @@ func newCluster(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cluster",
 		Short: "Look at the nodes, change them, bring a cluster back that has lost its majority or its disks",
-		Args:  noArgs,
+		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newClusterRecover(p), newClusterRestore(p))
@@ -46,7 +46,7 @@ func newClusterRecover(p *program) *cobra.Command {
 			"the data directories of the others, and start all; the others are added again by themselves.\n" +
 			"What is lost is repeated, not skipped: with exactly-once delivery Kafka's own record of the\n" +
 			"position decides. The nodes that are given up must never return with their old directories.",
-		Args: noArgs,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			dir, err := p.raftDir()
 			if err != nil {
@@ -76,10 +76,10 @@ func newClusterRestore(p *program) *cobra.Command {
 		Long: "Begin a node's empty data directory from a saved snapshot. The node is a cluster of its own\n" +
 			"then, to which the others are added when they start with empty directories. The cluster that\n" +
 			"the snapshot is of must be gone.",
-		Args: noArgs,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if id == "" || from == "" {
-				return &usageError{errors.New("restore needs --node and --from")}
+				return &usageError{err: errors.New("restore needs --node and --from")}
 			}
 			dir, err := p.raftDir()
 			if err != nil {
@@ -129,7 +129,7 @@ func (p *program) configuredDir() (string, error) {
 		name, _ = p.lookup(config.EnvPrefix + "CONFIG")
 	}
 	if name == "" {
-		return "", &usageError{errors.New("name the node's directory with --data-dir, or its configuration with --config")}
+		return "", &usageError{err: errors.New("name the node's directory with --data-dir, or its configuration with --config")}
 	}
 	cfg, err := (&config.Builder{KeepReferences: true}).Build(config.File(name))
 	if err != nil {

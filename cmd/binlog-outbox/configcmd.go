@@ -16,7 +16,7 @@ func newConfig(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Show, explain and convert configurations",
-		Args:  noArgs,
+		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newConfigShow(p), newConfigReference(p), newConfigConvert(p))
@@ -59,7 +59,7 @@ func newConfigReference(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reference",
 		Short: "Print every setting with its default, its meaning and the Debezium key it replaces",
-		Args:  noArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			text := config.Reference()
 			if markdown {
@@ -81,12 +81,7 @@ func newConfigConvert(p *program) *cobra.Command {
 			"error a line for every key: taken, default (it is so anyway), ignored (nobody can tell the\n" +
 			"difference), unsupported or unknown. With one of the last two nothing is printed and the exit\n" +
 			"code is 78.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return &usageError{fmt.Errorf("name a connector file")}
-			}
-			return nil
-		},
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return p.convertFiles(args) },
 	}
 }

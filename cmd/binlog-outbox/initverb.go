@@ -32,7 +32,7 @@ func newInit(p *program) *cobra.Command {
 	b := beginning{}
 	only := ""
 	c := &cobra.Command{
-		Use: "init", Short: "Print SQL, Kafka ACLs and a configuration to start with", Args: noArgs,
+		Use: "init", Short: "Print SQL, Kafka ACLs and a configuration to start with", Args: cobra.NoArgs,
 		Long: "Print what a first connector needs, and change nothing: SQL for an outbox table and for the\n" +
 			"connector's user, the commands for its Kafka ACLs, and a configuration. Look at each before you\n" +
 			"use it: passwords and hosts are yours to fill in. validate --probe says what is still missing.\n\n" +
@@ -44,7 +44,7 @@ func newInit(p *program) *cobra.Command {
 				return err
 			}
 			if err := b.check(); err != nil {
-				return &usageError{err}
+				return &usageError{err: err}
 			}
 			if err := b.complete(t); err != nil {
 				return err
@@ -55,7 +55,7 @@ func newInit(p *program) *cobra.Command {
 			case "sql", "acls", "config":
 				parts = []string{only}
 			default:
-				return &usageError{fmt.Errorf("--only %s is not possible; sql, acls and config are", only)}
+				return &usageError{err: fmt.Errorf("--only %s is not possible; sql, acls and config are", only)}
 			}
 			for i, part := range parts {
 				if i > 0 {

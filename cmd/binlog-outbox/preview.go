@@ -27,10 +27,10 @@ func newPreview(p *program) *cobra.Command {
 			"Kafka is not needed, no position is stored, and a running connector is not disturbed.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if s := config.Start(from); s != config.StartCurrent && s != config.StartEarliest {
-				return &usageError{fmt.Errorf("--from %s is not possible; current and earliest are", from)}
+				return &usageError{err: fmt.Errorf("--from %s is not possible; current and earliest are", from)}
 			}
 			if limit < 0 {
-				return &usageError{fmt.Errorf("--limit %d is not possible; a number of records is wanted, or 0", limit)}
+				return &usageError{err: fmt.Errorf("--limit %d is not possible; a number of records is wanted, or 0", limit)}
 			}
 			cfg, err := p.load(args)
 			if err != nil {
@@ -64,7 +64,7 @@ func oneConnector(cfg *config.Config, name string) (*config.Connector, error) {
 		}
 		names = append(names, c.Name)
 	}
-	return nil, &usageError{fmt.Errorf("name one of the connectors %q with --connector", names)}
+	return nil, &usageError{err: fmt.Errorf("name one of the connectors %q with --connector", names)}
 }
 
 // preview prints limit records from the binlog of c.

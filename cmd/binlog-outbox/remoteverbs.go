@@ -20,16 +20,6 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
-// words takes between least and most arguments.
-func words(least, most int, what string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return &usageError{fmt.Errorf("%s wants %s", c.Name(), what)}
-		}
-		return nil
-	}
-}
-
 // columns writes lines whose cells are separated by tabs.
 func columns(w io.Writer, lines ...string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -48,14 +38,14 @@ func decode[T any](answer json.RawMessage) (out T, err error) {
 
 // group is a command that only holds others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: noArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(subs...)
 	return c
 }
 
 func newStatus(p *program) *cobra.Command {
 	watch := false
-	c := &cobra.Command{Use: "status", Short: "Print what a node and its connectors are at", Args: noArgs,
+	c := &cobra.Command{Use: "status", Short: "Print what a node and its connectors are at", Args: cobra.NoArgs,
 		Long: "Print what a node and its connectors are at. The node that leads runs the connectors and knows\n" +
 			"most of them. Exit code 5: there is no leader, or a connector is not well."}
 	r := p.remote(c)
@@ -121,7 +111,7 @@ func newConnector(p *program) *cobra.Command {
 	c := group("connector", "Look at connectors, pause, resume, stop and restart them")
 	r := p.remote(c)
 	c.AddCommand(
-		&cobra.Command{Use: "list", Short: "List the connectors", Args: noArgs, RunE: func(c *cobra.Command, _ []string) error {
+		&cobra.Command{Use: "list", Short: "List the connectors", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			answer, err := r.get(c.Context(), "/v1/connectors")
 			if err != nil {
 				return err
@@ -132,7 +122,7 @@ func newConnector(p *program) *cobra.Command {
 			}
 			return r.print(answer, func(w io.Writer) error { return writeConnectors(w, list.Connectors) })
 		}},
-		&cobra.Command{Use: "describe NAME", Short: "Print all that a node knows of a connector", Args: words(1, 1, "the name of a connector"), RunE: func(c *cobra.Command, args []string) error {
+		&cobra.Command{Use: "describe NAME", Short: "Print all that a node knows of a connector", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
 			answer, err := r.get(c.Context(), "/v1/connectors/"+url.PathEscape(args[0]))
 			if err != nil {
 				return err
@@ -146,7 +136,7 @@ func newConnector(p *program) *cobra.Command {
 		{"stop", http.MethodPut, "Stop; its position may be set meanwhile"},
 		{"restart", http.MethodPost, "Begin afresh, also after a failure"},
 	} {
-		c.AddCommand(r.writes(&cobra.Command{Use: a.verb + " NAME", Short: a.short, Args: words(1, 1, "the name of a connector"), RunE: func(c *cobra.Command, args []string) error {
+		c.AddCommand(r.writes(&cobra.Command{Use: a.verb + " NAME", Short: a.short, Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
 			answer, err := r.write(c.Context(), a.method, "/v1/connectors/"+url.PathEscape(args[0])+"/"+a.verb, nil)
 			if err != nil {
 				return err
@@ -174,7 +164,7 @@ func newOffset(p *program) *cobra.Command {
 	c := group("offset", "Look at the position of a connector, set it, start over")
 	r := p.remote(c)
 	c.AddCommand(
-		&cobra.Command{Use: "get NAME", Short: "Print the position", Args: words(1, 1, "the name of a connector"), RunE: func(c *cobra.Command, args []string) error {
+		&cobra.Command{Use: "get NAME", Short: "Print the position", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
 			answer, err := r.get(c.Context(), "/v1/connectors/"+url.PathEscape(args[0])+"/offset")
 			if err != nil {
 				return err
@@ -191,7 +181,7 @@ func (r *remote) offsetSet() *cobra.Command {
 	var pos uint64
 	var now, earliest, dry bool
 	c := r.writes(&cobra.Command{
-		Use: "set NAME", Short: "Say where a stopped connector goes on", Args: words(1, 1, "the name of a connector"),
+		Use: "set NAME", Short: "Say where a stopped connector goes on", Args: cobra.ExactArgs(1),
 		Long: "Say where a stopped connector goes on: after a GTID set, after a file and offset, at a time, or\n" +
 			"at the beginning or end of the source's binlog. --dry-run tells what would come again and what\n" +
 			"would be passed over. With exactly-once delivery this counts before what Kafka holds.",
@@ -212,7 +202,7 @@ func (r *remote) offsetSet() *cobra.Command {
 			}
 		}
 		if ways != 1 || (file != "") != (pos > 0) {
-			return &usageError{errors.New("set wants one of --gtid-set, --file with --pos, --at, --now and --earliest")}
+			return &usageError{err: errors.New("set wants one of --gtid-set, --file with --pos, --at, --now and --earliest")}
 		}
 		body := map[string]any{"dry_run": dry}
 		switch {
@@ -234,7 +224,7 @@ func (r *remote) offsetSet() *cobra.Command {
 
 func (r *remote) offsetReset() *cobra.Command {
 	dry := false
-	c := r.writes(&cobra.Command{Use: "reset NAME", Short: "Have a stopped connector start over, as its source.start says", Args: words(1, 1, "the name of a connector")})
+	c := r.writes(&cobra.Command{Use: "reset NAME", Short: "Have a stopped connector start over, as its source.start says", Args: cobra.ExactArgs(1)})
 	c.Flags().BoolVar(&dry, "dry-run", false, "only tell what would be done")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return r.changeOffset(c, http.MethodDelete, args[0], map[string]any{"dry_run": dry})
@@ -287,27 +277,26 @@ func placeOf(p admin.Position, reset bool) string {
 
 // clusterVerbs are those of cluster that ask a running node.
 func (r *remote) clusterVerbs() []*cobra.Command {
-	member := words(1, 1, "the name of a node")
-	add := r.writes(&cobra.Command{Use: "add NAME HOST:PORT", Short: "Add a running node, which gets its vote when it has caught up", Args: words(2, 2, "the name of a node and its cluster address"),
+	add := r.writes(&cobra.Command{Use: "add NAME HOST:PORT", Short: "Add a running node, which gets its vote when it has caught up", Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.changeCluster(c, http.MethodPost, "/v1/cluster/members", map[string]any{"id": args[0], "address": args[1]})
 		}})
 	force := false
-	remove := r.writes(&cobra.Command{Use: "remove NAME", Short: "Remove a node", Args: member, RunE: func(c *cobra.Command, args []string) error {
+	remove := r.writes(&cobra.Command{Use: "remove NAME", Short: "Remove a node", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
 		return r.changeCluster(c, http.MethodDelete, "/v1/cluster/members/"+url.PathEscape(args[0]), map[string]any{"force": force})
 	}})
 	remove.Flags().BoolVar(&force, "force", false, "also when too few of the others are in contact")
-	promote := r.writes(&cobra.Command{Use: "promote NAME", Short: "Give a node its vote at once", Args: member, RunE: func(c *cobra.Command, args []string) error {
+	promote := r.writes(&cobra.Command{Use: "promote NAME", Short: "Give a node its vote at once", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
 		return r.changeCluster(c, http.MethodPost, "/v1/cluster/members/"+url.PathEscape(args[0])+"/promote", nil)
 	}})
-	transfer := r.writes(&cobra.Command{Use: "transfer [NAME]", Short: "Hand the leadership to another node, the best one without a name", Args: words(0, 1, "at most the name of a node"), RunE: func(c *cobra.Command, args []string) error {
+	transfer := r.writes(&cobra.Command{Use: "transfer [NAME]", Short: "Hand the leadership to another node, the best one without a name", Args: cobra.MaximumNArgs(1), RunE: func(c *cobra.Command, args []string) error {
 		body := map[string]any{}
 		if len(args) > 0 {
 			body["to"] = args[0]
 		}
 		return r.changeCluster(c, http.MethodPost, "/v1/cluster/leader/transfer", body)
 	}})
-	members := &cobra.Command{Use: "members", Short: "List the nodes of the cluster", Args: noArgs, RunE: func(c *cobra.Command, _ []string) error {
+	members := &cobra.Command{Use: "members", Short: "List the nodes of the cluster", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 		answer, err := r.get(c.Context(), "/v1/cluster")
 		if err != nil {
 			return err
@@ -345,9 +334,9 @@ func (r *remote) cluster(answer json.RawMessage) error {
 
 // snapshotVerb saves the replicated state; the file is there only when it is whole.
 func (r *remote) snapshotVerb() *cobra.Command {
-	return r.writes(&cobra.Command{Use: "snapshot FILE", Short: "Save what the node has of the replicated state, for restore", Args: words(1, 1, "the name of a file to write"), RunE: func(c *cobra.Command, args []string) (err error) {
+	return r.writes(&cobra.Command{Use: "snapshot FILE", Short: "Save what the node has of the replicated state, for restore", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) (err error) {
 		if strings.TrimSpace(r.reason) == "" {
-			return &usageError{errors.New("say why with --reason; it is kept in the audit list")}
+			return &usageError{err: errors.New("say why with --reason; it is kept in the audit list")}
 		}
 		partial := args[0] + ".partial"
 		f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -371,7 +360,7 @@ func (r *remote) snapshotVerb() *cobra.Command {
 
 func newLoggers(p *program) *cobra.Command {
 	var during time.Duration
-	c := &cobra.Command{Use: "loggers", Short: "Print the log levels of a node, or set one", Args: noArgs}
+	c := &cobra.Command{Use: "loggers", Short: "Print the log levels of a node, or set one", Args: cobra.NoArgs}
 	r := p.remote(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		answer, err := r.get(c.Context(), "/v1/loggers")
@@ -380,7 +369,7 @@ func newLoggers(p *program) *cobra.Command {
 		}
 		return r.loggers(answer)
 	}
-	set := r.writes(&cobra.Command{Use: "set NAME LEVEL", Short: "Set a level on this node, until it ends or for a time", Args: words(2, 2, "the name of a logger and a level"), RunE: func(c *cobra.Command, args []string) error {
+	set := r.writes(&cobra.Command{Use: "set NAME LEVEL", Short: "Set a level on this node, until it ends or for a time", Args: cobra.ExactArgs(2), RunE: func(c *cobra.Command, args []string) error {
 		body := map[string]any{"level": args[1]}
 		if during > 0 {
 			body["for"] = during.String()
@@ -415,7 +404,7 @@ func (r *remote) loggers(answer json.RawMessage) error {
 }
 
 func newAudit(p *program) *cobra.Command {
-	c := &cobra.Command{Use: "audit", Short: "Print who has changed what, and why", Args: noArgs}
+	c := &cobra.Command{Use: "audit", Short: "Print who has changed what, and why", Args: cobra.NoArgs}
 	r := p.remote(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		answer, err := r.get(c.Context(), "/v1/audit")

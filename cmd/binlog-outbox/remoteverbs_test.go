@@ -104,7 +104,7 @@ func TestVerbsOfARunningNode(t *testing.T) {
 		{"connector resume orders", true, exitOK, "running"},
 		{"connector restart orders", true, exitOK, "orders"},
 		{"connector restart none", true, exitNotFound, "connector_not_found"},
-		{"connector pause", true, exitUsage, "wants the name"},
+		{"connector pause", true, exitUsage, "accepts 1 arg(s)"},
 		{"offset get orders", false, exitOK, "gtid_set: " + sid + ":1-10"},
 		{"offset set orders --now", true, exitConflict, "connector_not_stopped"},
 		{"connector stop orders", true, exitOK, "stopped"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,9 +94,15 @@ func (p *program) exit(err error) int {
 func (p *program) warn(text string) { _, _ = fmt.Fprintln(p.stderr, text) }
 
 // usageError is a command line that can't be understood.
-type usageError struct{ err error }
+type usageError struct {
+	err error
+	// command has the help that is referred to; empty for the program's.
+	command string
+}
 
-func (e *usageError) Error() string { return e.err.Error() + "; see binlog-outbox --help" }
+func (e *usageError) Error() string {
+	return fmt.Sprintf("%v; see %s --help", e.err, cmp.Or(e.command, "binlog-outbox"))
+}
 func (e *usageError) Unwrap() error { return e.err }
 
 // silentError is a failure that has been told already.
@@ -112,15 +119,10 @@ func newRoot(p *program) *cobra.Command {
 			"Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not found, 4 conflict or wrong state,\n" +
 			"5 not well (status), 6 no leader, 78 bad configuration.",
 		SilenceUsage: true, SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &usageError{fmt.Errorf("unknown command %q", args[0])}
-			}
-			return nil
-		},
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{err, c.CommandPath()} })
 	flags := root.PersistentFlags()
 	flags.StringVarP(&p.configFile, "config", "c", "", "configuration `file` (BINLOG_OUTBOX_CONFIG; default "+defaultConfig+" if it is there)")
 	flags.StringVar(&p.worker, "worker", "", "Kafka Connect worker properties `file`, for connector files")
@@ -131,7 +133,24 @@ func newRoot(p *program) *cobra.Command {
 	for _, c := range []*cobra.Command{newRun(p), newInit(p), newValidate(p), newPreview(p), newConfig(p), newStatus(p), newConnector(p), newOffset(p), newSetAside(p), newCluster(p), newLoggers(p), newAudit(p), newTrace(p), newDoctor(p), newSettle(p), newMan(), newVersion(p)} {
 		root.AddCommand(c)
 	}
+	checkUsage(root)
 	return root
+}
+
+// checkUsage makes wrong arguments of a command, and of those below it, a wrong command
+// line.
+func checkUsage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return &usageError{err: err, command: c.CommandPath()}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		checkUsage(sub)
+	}
 }
 
 func newRun(p *program) *cobra.Command {
@@ -232,7 +251,7 @@ func (p *program) flagSettings() ([]config.Setting, error) {
 	for _, s := range p.set {
 		path, value, ok := strings.Cut(s, "=")
 		if !ok {
-			return nil, &usageError{fmt.Errorf("--set %s is not path=value", s)}
+			return nil, &usageError{err: fmt.Errorf("--set %s is not path=value", s)}
 		}
 		out = append(out, config.Setting{Path: path, Value: value, Origin: config.Origin{File: "command line", Key: "--set"}})
 	}
@@ -301,5 +320,5 @@ func (p *program) json() (bool, error) {
 	case "json":
 		return true, nil
 	}
-	return false, &usageError{fmt.Errorf("the output format %q is not possible; json is", p.output)}
+	return false, &usageError{err: fmt.Errorf("the output format %q is not possible; json is", p.output)}
 }

@@ -27,16 +27,14 @@ func newSettle(p *program) *cobra.Command {
 			"runs is thrown out of its transaction; restart one that has failed afterwards:\n\n" +
 			"  binlog-outbox settle orders-outbox order.events 3 commit\n" +
 			"  binlog-outbox connector restart orders-outbox",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 4 || args[3] != "commit" && args[3] != "abort" {
-				return &usageError{fmt.Errorf("a connector, a topic, a partition, and commit or abort are wanted")}
-			}
-			return nil
-		},
+		Args: cobra.MinimumNArgs(4),
 		RunE: func(c *cobra.Command, args []string) error {
+			if args[3] != "commit" && args[3] != "abort" {
+				return &usageError{err: fmt.Errorf("%q is neither commit nor abort", args[3])}
+			}
 			partition, err := strconv.ParseInt(args[2], 10, 32)
 			if err != nil || partition < 0 {
-				return &usageError{fmt.Errorf("partition %q is not a number", args[2])}
+				return &usageError{err: fmt.Errorf("partition %q is not a number", args[2])}
 			}
 			cfg, err := p.load(args[4:])
 			if err != nil {

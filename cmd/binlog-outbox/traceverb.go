@@ -19,7 +19,7 @@ func newTrace(p *program) *cobra.Command {
 	var name string
 	var search, end bool
 	c := &cobra.Command{
-		Use: "trace EVENT-ID", Short: "Say where an event is: written, waiting, published, set aside", Args: words(1, 1, "the id of an event"),
+		Use: "trace EVENT-ID", Short: "Say where an event is: written, waiting, published, set aside", Args: cobra.ExactArgs(1),
 		Long: "Say where an event is, by the id that its outbox row has (binary ids as UUID or in hexadecimal\n" +
 			"digits): the transaction that wrote it, and its places in Kafka. The leader remembers the last\n" +
 			"events that it published (connectors[].trace.ids). --search looks for an older one in the binlogs\n" +

@@ -13,7 +13,7 @@ func newVersion(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version and what it was built from",
-		Args:  noArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			asJSON, err := p.json()
 			if err != nil {
@@ -26,14 +26,6 @@ func newVersion(p *program) *cobra.Command {
 			return err
 		},
 	}
-}
-
-// noArgs refuses arguments as a wrong command line.
-func noArgs(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return &usageError{fmt.Errorf("%s takes no arguments, not %q", c.Name(), args[0])}
-	}
-	return nil
 }
 
 func (p *program) printJSON(v any) error {
