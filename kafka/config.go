@@ -30,8 +30,10 @@ type Config struct {
 	// negotiate wrongly.
 	Version string
 
-	// TLS and SASL are nil when not used.
-	TLS  *TLS
+	// TLS is asked at each connection, so that certificates can be exchanged while the
+	// program runs; nil for none. Without a ServerName the broker's host name is verified.
+	TLS func() (*tls.Config, error)
+	// SASL is nil when not used.
 	SASL *SASL
 
 	// Topics says what becomes of a topic that does not exist.
@@ -81,23 +83,6 @@ type Config struct {
 
 	// Dialer opens the network connections; nil means the network.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
-}
-
-// TLS says how to encrypt. The files are read again at each connect, so they can
-// be exchanged while the program runs.
-type TLS struct {
-	CAFile   string // PEM; empty means the system's
-	CertFile string // PEM client certificate; empty means none
-	KeyFile  string
-	// ServerName is verified instead of the broker's host name when not empty.
-	ServerName string
-	// SkipVerify accepts any certificate.
-	SkipVerify bool
-	// SkipHostname verifies the chain but not the host name, as Java clients do
-	// with an empty ssl.endpoint.identification.algorithm.
-	SkipHostname bool
-	// Config replaces all of the above when not nil; it is cloned.
-	Config *tls.Config
 }
 
 // TopicCreation says what becomes of topics that do not exist. The zero value
@@ -195,9 +180,6 @@ func (c *Config) Validate() error {
 	p.check(!c.Topics.Create || !c.Topics.AutoCreate, "topics: either the connector creates them or the brokers do, not both")
 	p.check(!c.Topics.Create || c.Topics.Partitions == -1 || c.Topics.Partitions > 0, "topics.partitions: must be -1 or above 0")
 	p.check(!c.Topics.Create || c.Topics.Replication == -1 || c.Topics.Replication > 0, "topics.replication: must be -1 or above 0")
-	if c.TLS != nil {
-		p.check((c.TLS.CertFile == "") == (c.TLS.KeyFile == ""), "tls: certificate and key belong together")
-	}
 	if c.SASL != nil {
 		c.SASL.validate(&p)
 	}

@@ -1,14 +1,13 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 
@@ -60,7 +59,7 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	}
 	nc := raw
 	if d.cfg.TLS != nil {
-		if nc, err = d.cfg.TLS.handshake(ctx, raw, address); err != nil {
+		if nc, err = d.handshake(ctx, raw, address); err != nil {
 			return nil, errors.Join(err, raw.Close())
 		}
 	}
@@ -185,8 +184,14 @@ func produceEpoch(request []byte) (epoch int16, ok bool) {
 }
 
 // handshake makes a TLS connection out of raw.
-func (t *TLS) handshake(ctx context.Context, raw net.Conn, address string) (net.Conn, error) {
-	cfg, err := t.config(address)
+func (d *dialer) handshake(ctx context.Context, raw net.Conn, address string) (net.Conn, error) {
+	cfg, err := d.cfg.TLS()
+	if err == nil {
+		cfg = cfg.Clone()
+		var host string
+		host, _, err = net.SplitHostPort(address)
+		cfg.ServerName = cmp.Or(cfg.ServerName, host)
+	}
 	if err != nil {
 		return nil, newError(TLSFailed, "preparing TLS for broker "+address, err)
 	}
@@ -195,58 +200,4 @@ func (t *TLS) handshake(ctx context.Context, raw net.Conn, address string) (net.
 		return nil, newError(TLSFailed, "TLS handshake with broker "+address+" failed: check the CA, the host name in the certificate, and that the port speaks TLS", err)
 	}
 	return c, nil
-}
-
-func (t *TLS) config(address string) (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	if t.Config != nil {
-		cfg = t.Config.Clone()
-	} else if err := t.load(cfg); err != nil {
-		return nil, err
-	}
-	if cfg.ServerName == "" {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, fmt.Errorf("splitting address %q: %w", address, err)
-		}
-		cfg.ServerName = host
-	}
-	return cfg, nil
-}
-
-func (t *TLS) load(cfg *tls.Config) error {
-	cfg.ServerName, cfg.InsecureSkipVerify = t.ServerName, t.SkipVerify
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return fmt.Errorf("reading CA: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("CA file %s holds no PEM certificate", t.CAFile)
-		}
-	}
-	if t.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return fmt.Errorf("reading client certificate: %w", err)
-		}
-		cfg.Certificates = []tls.Certificate{cert}
-	}
-	if t.SkipHostname && !t.SkipVerify {
-		cfg.InsecureSkipVerify = true
-		roots := cfg.RootCAs
-		cfg.VerifyConnection = func(s tls.ConnectionState) error { return verifyChain(s, roots) }
-	}
-	return nil
-}
-
-// verifyChain does what crypto/tls does, except for the host name.
-func verifyChain(s tls.ConnectionState, roots *x509.CertPool) error {
-	opts := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
-	for _, c := range s.PeerCertificates[1:] {
-		opts.Intermediates.AddCert(c)
-	}
-	_, err := s.PeerCertificates[0].Verify(opts)
-	return err
 }

@@ -99,11 +99,9 @@ func kafkaConfig(node *config.Config, c *config.Connector) (kafka.Config, error)
 		return kc, err
 	}
 	if k.TLS.On() {
-		t, err := kafkaTLS(&k.TLS)
-		if err != nil {
+		if kc.TLS, err = kafkaTLS(&k.TLS); err != nil {
 			return kc, err
 		}
-		kc.TLS = t
 	}
 	if k.SASL.Mechanism != "" {
 		kc.SASL = sasl(&k.SASL)
@@ -132,18 +130,6 @@ func topicCreation(c config.CreateTopics) (kafka.TopicCreation, error) {
 		})
 	}
 	return t, nil
-}
-
-func kafkaTLS(t *config.KafkaTLS) (*kafka.TLS, error) {
-	if config.IsPEM(t.CA) || config.IsPEM(t.Cert) || !t.KeyPEM.IsZero() {
-		c, err := tlsConfig(tlsFiles{ca: t.CA, cert: t.Cert, key: t.Key, keyPEM: t.KeyPEM})
-		if err != nil {
-			return nil, fmt.Errorf("kafka.tls: %w", err)
-		}
-		c.ServerName, c.InsecureSkipVerify = t.ServerName, t.InsecureSkipVerify
-		return &kafka.TLS{Config: c}, nil
-	}
-	return &kafka.TLS{CAFile: t.CA, CertFile: t.Cert, KeyFile: t.Key, ServerName: t.ServerName, SkipVerify: t.InsecureSkipVerify}, nil
 }
 
 func sasl(s *config.SASL) *kafka.SASL {

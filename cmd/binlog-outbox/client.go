@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -199,25 +197,12 @@ func (r *remote) configured() (string, error) {
 }
 
 func (r *remote) transport() (*http.Transport, error) {
+	c, err := node.TLSFiles{CA: r.ca, Cert: r.cert, Key: r.key}.Config()
+	if err != nil {
+		return nil, fmt.Errorf("--cacert, --cert and --key: %w", err)
+	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.ca != "" {
-		text, err := os.ReadFile(r.ca)
-		if err != nil {
-			return nil, fmt.Errorf("--cacert: %w", err)
-		}
-		t.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--cacert: %s holds no certificate", r.ca)
-		}
-	}
-	if r.cert != "" {
-		pair, err := tls.LoadX509KeyPair(r.cert, r.key)
-		if err != nil {
-			return nil, fmt.Errorf("--cert and --key: %w", err)
-		}
-		t.TLSClientConfig.Certificates = []tls.Certificate{pair}
-	}
+	t.TLSClientConfig = c
 	return t, nil
 }
 
