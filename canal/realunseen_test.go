@@ -2,11 +2,13 @@ package canal_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -145,10 +147,14 @@ func TestRealInitialRowsPartialUpdate(t *testing.T) {
 	at := db.now()
 	at.Initial = &position.Initial{Begun: 1}
 	db.exec("SET SESSION binlog_row_value_options=PARTIAL_JSON", "UPDATE outbox SET id=1, payload=JSON_SET(payload, '$.b', 2)", "SET SESSION binlog_row_value_options=''")
-	s, err := canal.OpenInitial(t.Context(), db.cfg, at)
-	for err == nil {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := canal.OpenInitial(ctx, db.cfg, at)
+	if err == nil {
 		defer s.Close()
-		_, err = s.Next(t.Context())
+	}
+	for err == nil {
+		_, err = s.Next(ctx)
 	}
 	var e *canal.Error
 	if !errors.As(err, &e) || e.Kind != canal.PartialUpdate || !strings.Contains(err.Error(), "its turn among the initial rows") {
