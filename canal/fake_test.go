@@ -78,7 +78,7 @@ func (f *fake) open(from position.Position) *reading {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { _ = s.Close() })
-	return &reading{t: f.t, Stream: s, at: from.Clone()}
+	return &reading{t: f.t, Stream: s, at: from}
 }
 
 // events serves a binlog, then what then says.

@@ -58,7 +58,7 @@ type InitialStatus struct {
 func OpenInitial(ctx context.Context, cfg Config, from position.Position) (*Initial, error) {
 	cfg = cfg.withDefaults()
 	s := &Initial{
-		cfg: cfg, from: from.Clone(), queue: newQueue(cfg.QueueBytes),
+		cfg: cfg, from: from, queue: newQueue(cfg.QueueBytes),
 		dialer: newDialer(cfg.Dialer), ended: make(chan struct{}), cancel: func() {},
 	}
 	switch {

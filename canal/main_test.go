@@ -117,7 +117,7 @@ func (db *database) open(from position.Position) *reading {
 		db.t.Fatal(err)
 	}
 	db.t.Cleanup(func() { _ = s.Close() })
-	return &reading{t: db.t, Stream: s, at: from.Clone()}
+	return &reading{t: db.t, Stream: s, at: from}
 }
 
 // reading collects what a stream hands on.

@@ -59,7 +59,8 @@ func (p *plan) prove(server *Server, cfg Config, from position.Position) {
 			slog.String("gtid", last.String()))
 		return
 	}
-	p.without = p.from.Clone()
+	p.without = p.from
+	p.without.Set = p.from.Set.Clone()
 	p.without.Set.Remove(last)
 	if p.without.Set.Has(last) { // MariaDB: the domain stands elsewhere
 		return

@@ -151,7 +151,7 @@ func TestB010RealPurgeOfAnIdleServer(t *testing.T) {
 func TestB011RealServerIsBehind(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		now := db.now()
-		ahead := now.Clone()
+		ahead := now
 		db.exec("INSERT INTO outbox (id) VALUES (1)")
 		r := db.open(now).until(1)
 		last := r.at.Last

@@ -117,7 +117,7 @@ func TestRealInitialRowsNeedTheLocks(t *testing.T) {
 	db.cfg.User, db.cfg.Password = "nolocks", "pw"
 	at := db.now()
 	at.Initial = &position.Initial{}
-	byFile := at.Clone()
+	byFile := at
 	byFile.Set = nil
 	for _, byGTID := range []bool{true, false} {
 		_, _, err := canal.CheckInitial(t.Context(), db.cfg, byGTID)

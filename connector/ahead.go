@@ -27,10 +27,10 @@ func (t *term) openAhead(ctx context.Context) *ahead {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	a := &ahead{from: from.Clone(), log: t.log, cancel: cancel, done: make(chan struct{})}
+	a := &ahead{from: from, log: t.log, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
-		a.source, a.err = t.sources.Open(ctx, from.Clone())
+		a.source, a.err = t.sources.Open(ctx, from)
 	}()
 	return a
 }

@@ -13,9 +13,8 @@ import (
 
 // saver owns the committed position of a term and brings it to the replicated
 // store: with the first batch, then at intervals that grow to the one that is set while
-// it moves, after a short quiet when it stands still, and once more at the end. The position is cloned only when it is
-// saved, so neither the store's latency nor the size of the set holds up
-// publishing.
+// it moves, after a short quiet when it stands still, and once more at the end. The
+// store's latency does not hold up publishing.
 type saver struct {
 	positions Positions
 	every     time.Duration // between saves while the position moves
@@ -38,7 +37,7 @@ type saver struct {
 // store, from is saved too: the store catches up even if nothing more is published.
 func newSaver(p Positions, from position.Position, cfg Config, m *metrics, log *slog.Logger) *saver {
 	s := &saver{
-		positions: p, position: from.Clone(), metrics: m, log: log,
+		positions: p, position: from, metrics: m, log: log,
 		every: cfg.SaveEvery, quiet: cfg.SaveQuiet, timeout: cfg.SaveTimeout,
 		wake: make(chan struct{}, 1), finished: make(chan struct{}), first: make(chan struct{}),
 	}
@@ -57,11 +56,11 @@ func (s *saver) advance(p position.Position) {
 	signal(s.wake)
 }
 
-// current returns a copy of the committed position.
+// current returns the committed position.
 func (s *saver) current() position.Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.position.Clone()
+	return s.position
 }
 
 // awaitFirst waits until the first batch is saved, or could not be, but not longer than
@@ -184,7 +183,7 @@ func (s *saver) save(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	p := s.position.Clone()
+	p := s.position
 	s.dirty = false
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -274,7 +274,7 @@ func (s *simSink) Open(context.Context) (position.Position, bool, error) {
 	s.opened = true
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	return s.w.sunk.Clone(), s.w.exactlyOnce && s.w.inSink, nil
+	return s.w.sunk, s.w.exactlyOnce && s.w.inSink, nil
 }
 
 func (s *simSink) Commit(ctx context.Context, b *txn.Batch) (int, error) {
@@ -319,7 +319,7 @@ func (s *simSink) Commit(ctx context.Context, b *txn.Batch) (int, error) {
 	}
 	if s.w.exactlyOnce {
 		acked = math.MaxInt // committed, perhaps without an answer
-		s.w.sunk, s.w.inSink = b.Position.Clone(), true
+		s.w.sunk, s.w.inSink = b.Position, true
 	}
 	done := s.w.take(b.Groups, acked)
 	if !broken {
@@ -408,7 +408,7 @@ func (w *world) Begin(uint64) (position.Position, bool) { return w.Position() }
 func (w *world) Position() (position.Position, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.stored.Clone(), w.found
+	return w.stored, w.found
 }
 
 func (w *world) SavePosition(ctx context.Context, p position.Position) error {
@@ -426,7 +426,7 @@ func (w *world) SavePosition(ctx context.Context, p position.Position) error {
 	if !p.Covers(w.stored) {
 		return fmt.Errorf("stored position went back from %s to %s", w.stored, p)
 	}
-	w.stored, w.found = p.Clone(), true
+	w.stored, w.found = p, true
 	w.notify()
 	return nil
 }

@@ -190,41 +190,34 @@ func later(a, b time.Time) time.Time {
 // transaction that came since. The reader adds, anybody asks.
 type readSet struct {
 	mu        sync.Mutex
-	set       *position.Set // nil without GTIDs
+	at        position.Position
 	committed time.Time
 }
 
 func newReadSet(from position.Position) *readSet {
-	from = from.Clone()
-	return &readSet{set: from.Set, committed: from.Committed}
+	return &readSet{at: from, committed: from.Committed}
 }
 
-// add joins runs of one server first: the set is touched once for each.
 func (r *readSet) add(txs []txn.Transaction) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var run position.Mark
+	var marks []position.Mark
 	for i := range txs {
 		m := txs[i].Mark
 		if !m.Committed.IsZero() {
 			r.committed = m.Committed
 		}
-		if r.set == nil || !txs[i].Final || run.Join(m) {
-			continue
+		if txs[i].Final {
+			marks = position.AppendMark(marks, m)
 		}
-		r.set.AddRange(run.GTID, run.First)
-		run = m
 	}
-	if r.set != nil {
-		r.set.AddRange(run.GTID, run.First)
-	}
+	r.at.Advance(marks...)
 }
 
-// with calls f with what was read; the set is f's while it runs.
-func (r *readSet) with(f func(reach)) {
+func (r *readSet) reach() *reach {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f(reach{set: r.set, committed: r.committed})
+	return &reach{set: r.at.Set, committed: r.committed}
 }
 
 // survey asks the source again and again until ctx ends.
@@ -287,13 +280,11 @@ func (c *Connector) compare(s *Status, stream *streamState) {
 	if s.Source.Waiting > 0 {
 		it.waiting = max(it.waiting, s.Source.Lag)
 	}
-	stream.read.with(func(read reach) {
-		read.file, read.pos = s.Source.File, s.Source.Pos
-		if read.file == "" {
-			read.file, read.pos = p.File, p.Pos
-		}
-		it.read = &read
-		s.Backlog, s.Lag = c.surveys.backlog(it)
-	})
+	it.read = stream.read.reach()
+	it.read.file, it.read.pos = s.Source.File, s.Source.Pos
+	if it.read.file == "" {
+		it.read.file, it.read.pos = p.File, p.Pos
+	}
+	s.Backlog, s.Lag = c.surveys.backlog(it)
 	s.LagKnown = true
 }

@@ -100,7 +100,7 @@ func (t *term) run(stop, lease context.Context) (err error) {
 func (t *term) openSource(ctx context.Context, sink Sink, from position.Position) (Source, position.Position, error) {
 	source, ok, err := t.early.take(from)
 	if !ok {
-		source, err = t.sources.Open(ctx, from.Clone())
+		source, err = t.sources.Open(ctx, from)
 	}
 	var anew *BeginAnew
 	if !errors.As(err, &anew) {
@@ -124,11 +124,11 @@ func (t *term) beginAnew(ctx context.Context, sink Sink, from position.Position,
 	}
 	if !start.InKafka {
 		start.Seq += position.SeqGap
-		if err := t.positions.SavePosition(ctx, start.Clone()); err != nil {
+		if err := t.positions.SavePosition(ctx, start); err != nil {
 			return nil, from, fmt.Errorf("storing where to begin anew: %w", err)
 		}
 	}
-	source, err := t.sources.Open(ctx, start.Clone())
+	source, err := t.sources.Open(ctx, start)
 	return source, start, err
 }
 
@@ -183,7 +183,7 @@ func (t *term) openAt(ctx context.Context, sink Sink) (position.Position, error)
 	// An operator may have told it to start over: it goes on counting its records.
 	from.Seq, from.Choice = before.Seq, before.Choice
 	t.log.Info("starting for the first time", "position", from.String())
-	if err := t.positions.SavePosition(ctx, from.Clone()); err != nil {
+	if err := t.positions.SavePosition(ctx, from); err != nil {
 		return position.Position{}, fmt.Errorf("storing the first position: %w", err)
 	}
 	return from, nil

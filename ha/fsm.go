@@ -270,7 +270,7 @@ func (f *fsm) audit(index uint64, c *command, detail string) {
 }
 
 func reject(c *command, have State, reason Reason, message string) error {
-	return &RejectedError{Connector: c.Connector, Reason: reason, Message: message, Have: have.Clone()}
+	return &RejectedError{Connector: c.Connector, Reason: reason, Message: message, Have: have}
 }
 
 // brief is a position for people. A GTID set may have any size; the full one is

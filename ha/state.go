@@ -93,9 +93,8 @@ type State struct {
 	Revision uint64 `json:"revision"`
 }
 
-// Clone returns a copy that shares nothing with s.
+// Clone returns a copy of which nothing that s shares is changed.
 func (s State) Clone() State {
-	s.Position = s.Position.Clone()
 	s.Retired = slices.Clone(s.Retired)
 	s.Config = slices.Clone(s.Config)
 	s.Decisions = slices.Clone(s.Decisions)

@@ -57,8 +57,7 @@ type ExactlyOnce struct {
 	choice    *choice    // an administrator's, about one partition
 	dead      bool
 	tainted   bool
-	last      position.Position // committed last; its set is not kept
-	count     uint64            // transactions in last's set
+	last      position.Position // committed last
 	timings   []Timing
 	timeout   time.Duration // of the transactions of this epoch
 	flown     int64         // bytes of the batch in hand that are acknowledged
@@ -86,7 +85,7 @@ func (s *ExactlyOnce) Open(ctx context.Context) (pos position.Position, found bo
 	if err != nil {
 		return pos, false, s.noticed(err)
 	}
-	s.remember(pos)
+	s.last = pos
 	s.dead = false
 	return pos, found, nil
 }
@@ -363,7 +362,7 @@ func (s *ExactlyOnce) Commit(ctx context.Context, b *txn.Batch) (done int, err e
 	if time.Since(begin) < s.pub.cfg.TransactionTimeout/2 {
 		s.pub.patience.kept()
 	}
-	s.remember(b.Position)
+	s.last = b.Position
 	s.pub.metrics.count(b.Groups, len(b.Groups), records)
 	s.pub.metrics.duration.Observe(time.Since(begin).Seconds())
 	return len(b.Groups), nil
@@ -420,7 +419,7 @@ func (s *ExactlyOnce) send(ctx context.Context, b *txn.Batch, to targets) error 
 	if err := s.sendAll(ctx, b.Groups, to); err != nil {
 		return err
 	}
-	key, value, err := s.positions.next(time.Now(), b.Groups, b.Position, s.parts.trace())
+	key, value, err := s.positions.next(time.Now(), b.Position, s.parts.trace())
 	if err != nil {
 		return err
 	}
@@ -439,29 +438,10 @@ func (s *ExactlyOnce) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if count := setCount(pos); !found || pos.Seq != s.last.Seq || pos.Last != s.last.Last || pos.File != s.last.File || pos.Pos != s.last.Pos || count != s.count ||
-		!sameInitial(pos.Initial, s.last.Initial) {
+	if l := &s.last; !found || pos.Seq != l.Seq || pos.Last != l.Last || pos.File != l.File || pos.Pos != l.Pos || !pos.Covers(*l) || !l.Covers(pos) {
 		return newError(Fenced, "taking a new producer epoch: the stored position is another than the one committed last, so another writer was here", nil)
 	}
 	return nil
-}
-
-// remember keeps what renew compares.
-func (s *ExactlyOnce) remember(pos position.Position) {
-	s.count = setCount(pos)
-	pos.Set, pos.Partials = nil, nil
-	s.last = pos
-}
-
-func sameInitial(a, b *position.Initial) bool {
-	return a == b || a != nil && b != nil && a.Rows == b.Rows
-}
-
-func setCount(pos position.Position) uint64 {
-	if pos.Set == nil {
-		return 0
-	}
-	return pos.Set.Count()
 }
 
 // noticed counts being fenced.

@@ -342,7 +342,7 @@ func TestLargeSetsAreWrittenSeldom(t *testing.T) {
 	for i := range uint64(batches) {
 		m := position.Mark{GTID: position.GTID{SID: source, Seq: 3*i + 2}, First: 3*i + 1, File: "b.1", Pos: i}
 		pos.Advance(m)
-		commit(t, s, &txn.Batch{Groups: []txn.Group{{Mark: m}}, Position: pos.Clone()})
+		commit(t, s, &txn.Batch{Groups: []txn.Group{{Mark: m}}, Position: pos})
 		if i%150 != 0 {
 			continue
 		}
@@ -370,7 +370,7 @@ func TestSetThatChangedOtherwiseIsWrittenWhole(t *testing.T) {
 	s, _, _ := reopen(t, pub)
 	pos := largePosition(100)
 	commit(t, s, &txn.Batch{Position: pos})
-	pos = pos.Clone()
+	pos.Set = pos.Set.Clone()
 	pos.Set.Add(position.GTID{SID: source, Seq: 77}) // no mark tells
 	commit(t, s, &txn.Batch{Position: pos})
 	_, got, found := reopen(t, pub)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
@@ -265,13 +266,13 @@ func FuzzPositionRecords(f *testing.F) {
 	}
 	pos := position.Position{Flavor: position.MySQL, Set: set, Seq: 9}
 	for range 2 {
-		key, value, err := w.next(w.at, nil, pos, nil)
+		key, value, err := w.next(w.at, pos, nil)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(key, value, 3)
 	}
-	f.Add([]byte(deltaKey), []byte(`1 00000000 {"base":"x","since":[{"gtid":"0-1-2","first":1}]}`), 0)
+	f.Add([]byte(deltaKey), []byte(`1 00000000 {"base":"x","since":"mariadb/0-1-2"}`), 0)
 	f.Fuzz(func(t *testing.T, key, value []byte, at int) {
 		var h history
 		if err := h.take(key, value); err != nil {
@@ -314,45 +315,34 @@ type answering struct {
 
 func (a answering) Input() chan<- *sarama.ProducerMessage { return a.input }
 
-// A release that does not know initial rows must refuse such a position, and still
-// read all others; what it wrote is read as ever.
-func TestPositionRecordVersions(t *testing.T) {
-	plain := position.Position{File: "b.000001", Pos: 4}
-	initial := plain
-	initial.Initial = &position.Initial{Database: "shop", Table: "outbox", Key: []string{"7"}, Rows: 7}
-	for _, c := range []struct {
-		record any
-		head   string
+// What was written whole and what came since are read as one, and as the last says.
+func TestPositionRecordsAreReadAsOne(t *testing.T) {
+	set := position.NewSet(position.MySQL)
+	pos := position.Position{Flavor: position.MySQL, Set: set, Initial: &position.Initial{Database: "shop", Table: "outbox", Key: []string{"7"}, Rows: 7}}
+	for i := range 100 {
+		set.Add(position.GTID{SID: uuid.UUID{byte(i + 1)}, Seq: 7})
+	}
+	w, h := positionWriter{run: "r", every: time.Hour}, history{}
+	for i, step := range []struct {
+		key     string
+		advance []position.Mark
 	}{
-		{fullRecord{ID: "a-1", Position: plain}, "1 "},
-		{deltaRecord{Base: "a-1", Position: plain}, "1 "},
-		{fullRecord{ID: "a-1", Position: initial}, "2 "},
-		{deltaRecord{Base: "a-1", Position: initial}, "2 "},
-		{openRecord{Run: "a"}, "1 "},
+		{fullKey, nil},
+		{deltaKey, []position.Mark{{GTID: position.GTID{SID: uuid.UUID{1}, Seq: 9}, First: 8}}},
+		{deltaKey, []position.Mark{{GTID: position.GTID{SID: uuid.UUID{3}, Tag: "x", Seq: 1}, First: 1}, {Initial: &position.Initial{Done: true}}}},
 	} {
-		value, err := encodePosition(c.record)
-		if err != nil || !strings.HasPrefix(string(value), c.head) {
-			t.Errorf("%T begins with %.2q, want %q (%v)", c.record, value, c.head, err)
+		pos.Advance(step.advance...)
+		key, value, err := w.next(w.at, pos, nil)
+		if err != nil || string(key) != step.key {
+			t.Fatalf("step %d: a record %q, want %q (%v)", i, key, step.key, err)
 		}
-		var back struct{ Position position.Position }
-		if err := decodePosition(value, &back); err != nil {
-			t.Error(err)
+		if err := h.take(key, value); err != nil {
+			t.Fatal(err)
 		}
-	}
-	var h history
-	value, _ := encodePosition(fullRecord{ID: "a-1", Position: initial})
-	if err := h.take([]byte(fullKey), value); err != nil {
-		t.Fatal(err)
-	}
-	if pos, found, err := h.position(); err != nil || !found || pos.Initial == nil || pos.Initial.Rows != 7 {
-		t.Errorf("read back %+v, %v", pos, err)
-	}
-	value, _ = encodePosition(deltaRecord{Base: "a-1", Position: plain})
-	if err := h.take([]byte(deltaKey), value); err != nil {
-		t.Fatal(err)
-	}
-	if pos, _, err := h.position(); err != nil || pos.Initial != nil {
-		t.Errorf("after the last initial row: %+v, %v", pos, err)
+		got, found, err := h.position()
+		if err != nil || !found || !got.Set.Equal(pos.Set) || (got.Initial != nil) != (i < 2) {
+			t.Errorf("step %d: read back %+v, %v", i, got, err)
+		}
 	}
 }
 

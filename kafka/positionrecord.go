@@ -21,10 +21,7 @@ const (
 	fullKey  = "position"
 	deltaKey = "since"
 
-	// Positions with initial rows to come have a version of their own: a program
-	// that does not know them would leave those rows out.
-	positionVersion        = "1"
-	initialPositionVersion = "2"
+	positionVersion = "1"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -44,43 +41,23 @@ type fullRecord struct {
 	Trace    json.RawMessage   `json:"trace,omitempty"`
 }
 
-// deltaRecord is the position that has come over the given transactions since the
-// full position Base. Its Position has no set of its own.
+// deltaRecord is the position that has come over the transactions Since the full
+// position Base. Its Position has no set of its own.
 type deltaRecord struct {
 	Base     string            `json:"base"`
-	Since    []run             `json:"since,omitempty"`
+	Since    *position.Set     `json:"since"`
 	Position position.Position `json:"position"`
 	Trace    json.RawMessage   `json:"trace,omitempty"`
 }
 
-// run is a run of transactions of one sequence, First to GTID.Seq.
-type run struct {
-	GTID  position.GTID `json:"gtid"`
-	First uint64        `json:"first"`
-}
-
 // encodePosition writes the value of a record of the position topic.
 func encodePosition(v any) ([]byte, error) {
-	version := positionVersion
-	switch r := v.(type) {
-	case fullRecord:
-		version = versionOf(r.Position)
-	case deltaRecord:
-		version = versionOf(r.Position)
-	}
 	body, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encoding position: %w", err)
 	}
-	head := fmt.Sprintf("%s %08x ", version, crc32.Checksum(body, castagnoli))
+	head := fmt.Sprintf("%s %08x ", positionVersion, crc32.Checksum(body, castagnoli))
 	return append([]byte(head), body...), nil
-}
-
-func versionOf(p position.Position) string {
-	if p.Initial != nil {
-		return initialPositionVersion
-	}
-	return positionVersion
 }
 
 // decodePosition is the inverse.
@@ -89,8 +66,8 @@ func decodePosition(value []byte, v any) error {
 	if !ok {
 		return errors.New("it has no version")
 	}
-	if version != positionVersion && version != initialPositionVersion {
-		return fmt.Errorf("it has version %.20q, and this program knows up to %s: run a newer one", version, initialPositionVersion)
+	if version != positionVersion {
+		return fmt.Errorf("it has version %.20q, and this program knows %s: run a newer one", version, positionVersion)
 	}
 	sum, body, ok := strings.Cut(rest, " ")
 	want, err := strconv.ParseUint(sum, 16, 32)
@@ -104,35 +81,6 @@ func decodePosition(value []byte, v any) error {
 		return fmt.Errorf("decoding it: %w", err)
 	}
 	return nil
-}
-
-// runs collects the transactions since the last full position. Runs that count on
-// in their sequence are one.
-type runs struct {
-	list []run
-	last map[position.GTID]int // sequence (GTID without number) to its last run
-}
-
-func (r *runs) reset() {
-	r.list = r.list[:0]
-	clear(r.last)
-}
-
-func (r *runs) add(m position.Mark) {
-	if m.GTID.IsZero() {
-		return
-	}
-	sequence := m.GTID
-	sequence.Seq = 0
-	if i, ok := r.last[sequence]; ok && r.list[i].GTID.Seq+1 == m.First {
-		r.list[i].GTID = m.GTID
-		return
-	}
-	if r.last == nil {
-		r.last = map[position.GTID]int{}
-	}
-	r.last[sequence] = len(r.list)
-	r.list = append(r.list, run{GTID: m.GTID, First: m.First})
 }
 
 // history is what a reader of the position topic knows so far.
@@ -195,12 +143,10 @@ func (h *history) position() (pos position.Position, found bool, err error) {
 		return h.full.Position, true, nil
 	}
 	pos = h.delta.Position
-	pos.Set = h.full.Position.Set
-	for _, r := range h.delta.Since {
-		if pos.Set == nil {
-			return pos, false, errors.New("a position without GTIDs is followed by GTIDs")
-		}
-		pos.Set.AddRange(r.GTID, r.First)
+	if h.full.Position.Set == nil || h.delta.Since == nil {
+		return pos, false, errors.New("what follows a full position does not fit it: one of them has no GTIDs")
 	}
+	pos.Set = h.full.Position.Set.Clone()
+	pos.Set.AddSet(h.delta.Since)
 	return pos, true, nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
-	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 const (
@@ -16,8 +15,8 @@ const (
 	// and its commit marker.
 	maxDeltas    = 200
 	positionTail = 500
-	// maxRuns bounds a delta's size when transactions don't count on.
-	maxRuns = 256
+	// maxDelta bounds a delta in bytes when transactions don't count on.
+	maxDelta = 16 << 10
 	// smallPosition is the size of a full position below which a delta saves
 	// nothing.
 	smallPosition = 1024
@@ -31,39 +30,33 @@ type positionWriter struct {
 	limit int // bytes of a value; 0 is none
 
 	fulls  int
-	at     time.Time // of the last full record
-	size   int       // of the last full record
-	deltas int       // since then
-	count  uint64    // transactions in the last full record's set
-	since  runs
+	full   position.Position // the last one written
+	at     time.Time         // when
+	size   int               // in bytes
+	deltas int               // since then
 }
 
-// next returns key and value of the record for a batch that ends at pos and goes
-// over groups. It must be called once for each batch, in order. t is shortened where the
-// record would become too large with all that it names.
-func (w *positionWriter) next(now time.Time, groups []txn.Group, pos position.Position, t *trace) (key, value []byte, err error) {
-	for i := range groups {
-		if groups[i].Final() {
-			w.since.add(groups[i].Mark)
-		}
-	}
-	if !w.wantFull(now, pos) {
-		w.deltas++
-		pos.Set = nil
-		value, _, err = w.fit(t, func(beside json.RawMessage) any {
-			return deltaRecord{Base: w.id(), Since: w.since.list, Position: pos, Trace: beside}
+// next returns key and value of the record for a batch that ends at pos. It must be
+// called once for each batch, in order. t is shortened where the record would become too
+// large with all that it names.
+func (w *positionWriter) next(now time.Time, pos position.Position, t *trace) (key, value []byte, err error) {
+	if w.mayDiffer(now, pos) {
+		since := pos.Set.Subtract(w.full.Set)
+		bare := pos
+		bare.Set = nil
+		value, beside, err := w.fit(t, func(beside json.RawMessage) any {
+			return deltaRecord{Base: w.id(), Since: since, Position: bare, Trace: beside}
 		})
-		return []byte(deltaKey), value, err
+		if err != nil || len(value)-beside <= maxDelta {
+			w.deltas++
+			return []byte(deltaKey), value, err
+		}
 	}
 	w.fulls++
 	value, beside, err := w.fit(t, func(beside json.RawMessage) any {
 		return fullRecord{ID: w.id(), Position: pos, Trace: beside}
 	})
-	w.at, w.size, w.deltas = now, len(value)-beside, 0
-	w.since.reset()
-	if pos.Set != nil {
-		w.count = pos.Set.Count()
-	}
+	w.full, w.at, w.size, w.deltas = pos, now, len(value)-beside, 0
 	return []byte(fullKey), value, err
 }
 
@@ -85,18 +78,9 @@ func (w *positionWriter) fit(t *trace, record func(json.RawMessage) any) (value 
 
 func (w *positionWriter) id() string { return w.run + "-" + strconv.Itoa(w.fulls) }
 
-func (w *positionWriter) wantFull(now time.Time, pos position.Position) bool {
-	return w.fulls == 0 || w.size < smallPosition || w.deltas >= maxDeltas || len(w.since.list) > maxRuns ||
-		now.Sub(w.at) >= w.every || pos.Set == nil || pos.Flavor == position.MariaDB || !w.adds(pos.Set)
-}
-
-// adds reports whether the set has grown by exactly the transactions since the
-// last full record. If it was changed otherwise (an operator, transactions that
-// were there already) a delta would not tell, and the whole set is written.
-func (w *positionWriter) adds(s *position.Set) bool {
-	n := w.count
-	for _, r := range w.since.list {
-		n += r.GTID.Seq - r.First + 1
-	}
-	return s.Count() == n
+// mayDiffer reports whether it will do to write what pos has more than the last full
+// position. A set that has lost something (an operator's) is written whole.
+func (w *positionWriter) mayDiffer(now time.Time, pos position.Position) bool {
+	return w.fulls > 0 && w.size >= smallPosition && w.deltas < maxDeltas && now.Sub(w.at) < w.every &&
+		pos.Set != nil && w.full.Set != nil && pos.Flavor != position.MariaDB && pos.Set.Contains(w.full.Set)
 }

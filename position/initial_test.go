@@ -48,7 +48,7 @@ func TestInitialCovers(t *testing.T) {
 // A mark of initial rows moves nothing but them, and the last one ends them.
 func TestInitialAdvance(t *testing.T) {
 	p := Position{Set: mustSet(t, MySQL, uuidA+":1-5"), File: "b.000001", Pos: 9, Initial: &Initial{}, Last: mustGTID(t, uuidA+":5")}
-	before := p.Clone()
+	before := p
 	step := &Initial{Database: "shop", Table: "outbox", Key: []string{"7", "x"}, Rows: 3}
 	p.Advance(Mark{Initial: step})
 	if p.Initial != step || p.String() != "3 initial rows before "+uuidA+":1-5" {

@@ -7,7 +7,7 @@ import (
 
 // Mark is what one committed transaction, or a run of consecutive committed
 // transactions without outbox rows, contributes to a position. Marks are small
-// values; the GTID set itself is only touched by Position.Advance.
+// values; sets are made of them by Position.Advance alone.
 type Mark struct {
 	// GTID of the (last) transaction; zero when the source gave none.
 	GTID GTID
@@ -51,6 +51,20 @@ func (m *Mark) Join(next Mark) bool {
 	return true
 }
 
+// AppendMark appends m, or makes it a run with the last mark. It is for marks that a
+// position is then advanced over: nothing else may be between them.
+func AppendMark(marks []Mark, m Mark) []Mark {
+	n := len(marks)
+	switch {
+	case n > 0 && marks[n-1].Join(m):
+	case n > 0 && marks[n-1].Initial != nil && m.Initial != nil:
+		marks[n-1] = m // the later step says it all
+	default:
+		marks = append(marks, m)
+	}
+	return marks
+}
+
 // Initial says how far the rows that stood in the outbox tables before the start
 // are published. While a position has one, its Set, File and Pos stand still: they
 // are the place in the binlog from which on rows are streamed afterwards. Tables
@@ -79,8 +93,8 @@ type Initial struct {
 const SeqGap = 1_000_000_000
 
 // Position is where a connector is: everything at or before it is published.
-// The zero value means "nowhere yet". A Position is a value, but Set is shared
-// by copies: Clone before handing one to another goroutine that keeps it.
+// The zero value means "nowhere yet". A Position is a value: copies share Set, which is
+// not changed once it is part of a position.
 type Position struct {
 	Flavor Flavor `json:"flavor,omitempty"`
 	// Server is the identity of the server whose File and Pos these are:
@@ -123,31 +137,30 @@ func (p Position) IsZero() bool {
 // HasGTID reports whether p is to be resumed by GTID set (true) or by File and Pos.
 func (p Position) HasGTID() bool { return p.Set != nil }
 
-// Clone returns a copy that shares nothing with p.
-func (p Position) Clone() Position {
-	if p.Set != nil {
-		p.Set = p.Set.Clone()
-	}
-	return p
-}
-
-// Advance moves p over the transaction or run that m describes. It changes the
-// shared Set in place. Advancing twice over the same mark changes nothing more.
-func (p *Position) Advance(m Mark) {
-	if m.Initial != nil {
-		if p.Initial = m.Initial; m.Initial.Done {
-			p.Initial = nil
+// Advance moves p over transactions and runs, in their order. Copies of p stay where
+// they are. Advancing twice over the same marks changes nothing more.
+func (p *Position) Advance(marks ...Mark) {
+	own := false
+	for i := range marks {
+		m := &marks[i]
+		if m.Initial != nil {
+			if p.Initial = m.Initial; m.Initial.Done {
+				p.Initial = nil
+			}
+			continue
 		}
-		return
+		if !m.GTID.IsZero() && p.Set != nil {
+			if !own {
+				p.Set, own = p.Set.Clone(), true
+			}
+			p.Set.AddRange(m.GTID, m.First)
+		}
+		if m.File != "" {
+			p.File, p.Pos = m.File, m.Pos
+		}
+		p.Last, p.Committed = m.GTID, m.Committed
+		p.dropWhole()
 	}
-	if !m.GTID.IsZero() && p.Set != nil {
-		p.Set.AddRange(m.GTID, m.First)
-	}
-	if m.File != "" {
-		p.File, p.Pos = m.File, m.Pos
-	}
-	p.Last, p.Committed = m.GTID, m.Committed
-	p.dropWhole()
 }
 
 // Covers reports whether everything published at o is also published at p.

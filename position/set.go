@@ -16,7 +16,7 @@ import (
 // A MariaDB set is a position, one GTID per domain, as the server defines it.
 //
 // Copies share what has not changed since: to clone a set of hundreds of servers, of
-// which one or two write, costs no more than to clone theirs.
+// which one or two write, or to compare it with its clone, costs no more than theirs.
 //
 // The parsing and printing are go-mysql's; its types stay inside. A Set may be read
 // and cloned by several goroutines, and changed by one that is then alone with it.
@@ -24,8 +24,9 @@ type Set struct {
 	flavor Flavor
 	// shared is never changed, and may be that of other sets. own has the servers
 	// that were changed since, and takes their place in shared.
-	shared, own mysql.MysqlGTIDSet
-	maria       map[uint32]GTID
+	shared *mysql.MysqlGTIDSet // nil when empty
+	own    mysql.MysqlGTIDSet
+	maria  map[uint32]GTID
 }
 
 // intervals are a server's, by tag.
@@ -68,7 +69,7 @@ func ParseSet(f Flavor, text string) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing GTID set %q: %w", text, err)
 	}
-	s.shared = *parsed.(*mysql.MysqlGTIDSet)
+	s.shared = parsed.(*mysql.MysqlGTIDSet)
 	return s, nil
 }
 
@@ -80,8 +81,31 @@ func (s *Set) all() iter.Seq2[uuid.UUID, intervals] {
 				return
 			}
 		}
-		for sid, tags := range s.shared {
+		if s.shared == nil {
+			return
+		}
+		for sid, tags := range *s.shared {
 			if _, changed := s.own[sid]; !changed && !yield(sid, tags) {
+				return
+			}
+		}
+	}
+}
+
+// beside yields the servers of a MySQL set that may differ from o's: of sets that share,
+// only those that were changed. What it yields is read only.
+func (s *Set) beside(o *Set) iter.Seq2[uuid.UUID, intervals] {
+	if s.shared == nil || s.shared != o.shared {
+		return s.all()
+	}
+	return func(yield func(uuid.UUID, intervals) bool) {
+		for sid, tags := range s.own {
+			if !yield(sid, tags) {
+				return
+			}
+		}
+		for sid := range o.own {
+			if _, changed := s.own[sid]; !changed && !yield(sid, s.of(sid)) {
 				return
 			}
 		}
@@ -90,10 +114,10 @@ func (s *Set) all() iter.Seq2[uuid.UUID, intervals] {
 
 // of returns a server's intervals, read only.
 func (s *Set) of(sid uuid.UUID) intervals {
-	if tags, ok := s.own[sid]; ok {
+	if tags, ok := s.own[sid]; ok || s.shared == nil {
 		return tags
 	}
-	return s.shared[sid]
+	return (*s.shared)[sid]
 }
 
 // change returns a server's intervals, which the caller may change.
@@ -101,13 +125,14 @@ func (s *Set) change(sid uuid.UUID) intervals {
 	if tags, ok := s.own[sid]; ok {
 		return tags
 	}
-	if len(s.own) >= 8+len(s.shared)/16 { // else each clone would copy them
-		s.shared, s.own = maps.Collect(s.all()), nil
+	if len(s.own) >= 8 && (s.shared == nil || len(s.own) >= 8+len(*s.shared)/16) { // else each clone would copy them
+		all := mysql.MysqlGTIDSet(maps.Collect(s.all()))
+		s.shared, s.own = &all, nil
 	}
 	if s.own == nil {
 		s.own = mysql.NewMysqlGTIDSet()
 	}
-	tags := cloneIntervals(s.shared[sid])
+	tags := cloneIntervals(s.of(sid))
 	s.own[sid] = tags
 	return tags
 }
@@ -204,7 +229,7 @@ func (s *Set) Subtract(o *Set) *Set {
 			rest.maria[d] = g
 		}
 	}
-	for sid, tags := range s.all() {
+	for sid, tags := range s.beside(o) {
 		var theirs intervals
 		if o.flavor == MySQL {
 			theirs = o.of(sid)
@@ -263,12 +288,13 @@ func (s *Set) AddSet(o *Set) {
 // keep is true, as a new set.
 func (s *Set) Of(keep func(source uuid.UUID) bool) *Set {
 	part := NewSet(s.flavor)
-	part.shared = mysql.NewMysqlGTIDSet()
+	of := mysql.NewMysqlGTIDSet()
 	for sid, tags := range s.all() {
 		if keep(sid) {
-			part.shared[sid] = cloneIntervals(tags)
+			of[sid] = cloneIntervals(tags)
 		}
 	}
+	part.shared = &of
 	return part
 }
 

@@ -61,6 +61,16 @@ func TestCopiesAreIndependent(t *testing.T) {
 			if got := len(f.set.Sources()); got < len(sources) {
 				t.Fatalf("%d servers, want %d", got, len(sources))
 			}
+			// What differs is found whatever they share.
+			for _, o := range all {
+				alone, err := ParseSet(MySQL, o.set.String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := f.set.Subtract(o.set), want.Subtract(alone); got.String() != want.String() {
+					t.Fatalf("%s without %s: %s, want %s", f.set, o.set, got, want)
+				}
+			}
 		}
 	})
 }

@@ -37,18 +37,19 @@ func Count(groups []Group) int {
 	return n
 }
 
-// Over returns where a connector is that was at p when groups are durable, too; p stays
-// what it is. The error is AddPartial's.
+// Over returns where a connector is that was at p when groups are durable, too. A part
+// of a transaction is the last of them. The error is AddPartial's.
 func Over(p position.Position, groups []Group) (position.Position, error) {
-	p = p.Clone()
+	var marks []position.Mark
 	for i := range groups {
-		g := &groups[i]
-		p.Seq += uint64(len(g.Records)) + g.Skipped
-		if g.Final() {
-			p.Advance(g.Mark)
-		} else if err := p.AddPartial(*g.Part); err != nil {
-			return p, err
+		p.Seq += uint64(len(groups[i].Records)) + groups[i].Skipped
+		if groups[i].Final() {
+			marks = position.AppendMark(marks, groups[i].Mark)
 		}
+	}
+	p.Advance(marks...)
+	if n := len(groups); n > 0 && !groups[n-1].Final() {
+		return p, p.AddPartial(*groups[n-1].Part)
 	}
 	return p, nil
 }

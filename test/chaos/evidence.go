@@ -47,10 +47,7 @@ func (pr *positionReader) mark(r *kgo.Record) (*judge.Mark, error) {
 		ID       string             `json:"id"`
 		Base     string             `json:"base"`
 		Position *position.Position `json:"position"`
-		Since    []struct {
-			GTID  position.GTID `json:"gtid"`
-			First uint64        `json:"first"`
-		} `json:"since"`
+		Since    *position.Set      `json:"since"`
 	}
 	if err := json.Unmarshal([]byte(parts[2]), &v); err != nil {
 		return nil, fmt.Errorf("position topic, offset %d: %w", r.Offset, err)
@@ -67,10 +64,11 @@ func (pr *positionReader) mark(r *kgo.Record) (*judge.Mark, error) {
 		if base == nil {
 			return nil, fmt.Errorf("position topic, offset %d: it refers to a position %s that is not there", r.Offset, v.Base)
 		}
-		m.Set = base.Clone()
-		for _, run := range v.Since {
-			m.Set.AddRange(run.GTID, run.First)
+		if v.Since == nil {
+			return nil, fmt.Errorf("position topic, offset %d: it does not say which transactions were added", r.Offset)
 		}
+		m.Set = base.Clone()
+		m.Set.AddSet(v.Since)
 	default:
 		return nil, fmt.Errorf("position topic, offset %d: unknown key %q", r.Offset, r.Key)
 	}

@@ -148,7 +148,7 @@ func read(ctx context.Context, server *canaltest.Server, spool string, at *posit
 	stream, err := canal.Open(ctx, canal.Config{
 		Host: "127.0.0.1", Port: server.Port(), User: canaltest.User, Password: canaltest.Password, ServerID: 7, SpoolDir: spool, Heartbeat: time.Second,
 		Tables: canal.Tables{Match: func(_, table string) (bool, error) { return table == "outbox", nil }},
-	}, at.Clone())
+	}, *at)
 	if err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ type positions struct {
 func (p positions) Position() (position.Position, bool) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	return p.w.store.Clone(), p.w.stored
+	return p.w.store, p.w.stored
 }
 
 func (p positions) Begin(uint64) (position.Position, bool) { return p.Position() }
@@ -183,7 +183,7 @@ func (p positions) SavePosition(_ context.Context, pos position.Position) error 
 	if p.w.stored && !pos.Covers(p.w.store) {
 		return fmt.Errorf("the stored position would go back from %s to %s", p.w.store, pos)
 	}
-	p.w.store, p.w.stored = pos.Clone(), true
+	p.w.store, p.w.stored = pos, true
 	return nil
 }
 

@@ -135,20 +135,20 @@ func readEarly(ctx context.Context, s *ExactlyOnce) (*history, error) {
 	"sync/atomic"
 `},
 				{sink, `
-	s.remember(pos)
+	s.last = pos
 	s.dead = false
 `, `
 	if own, ok := remembered.Load(s.pub); ok {
-		pos, found = own.(position.Position).Clone(), true
+		pos, found = own.(position.Position), true
 	}
-	s.remember(pos)
+	s.last = pos
 	s.dead = false
 `},
 				{sink, `
-	s.remember(b.Position)
+	s.last = b.Position
 `, `
-	remembered.Store(s.pub, b.Position.Clone())
-	s.remember(b.Position)
+	remembered.Store(s.pub, b.Position)
+	s.last = b.Position
 `},
 				{sink, `
 // Open fences`, `
@@ -218,15 +218,15 @@ var remembered sync.Map
 	if p, ok := parked.LoadAndDelete(s.pub); ok {
 		last, _ := lasts.Load(s.pub)
 		s.dead, s.p, s.positions, s.parts = false, p.(*producer), positionWriter{run: uuid.NewString()}, newPartitions()
-		return last.(position.Position).Clone(), true, nil
+		return last.(position.Position), true, nil
 	}
 	pos, found, err = s.takeOver(ctx)
 `},
 				{sink, `
-	s.remember(b.Position)
+	s.last = b.Position
 `, `
-	lasts.Store(s.pub, b.Position.Clone())
-	s.remember(b.Position)
+	lasts.Store(s.pub, b.Position)
+	s.last = b.Position
 `},
 				{sink, `
 // Open fences`, `
@@ -244,13 +244,13 @@ var parked, lasts sync.Map
 	if err := s.sendAll(ctx, b.Groups, to); err != nil {
 		return err
 	}
-	key, value, err := s.positions.next(time.Now(), b.Groups, b.Position, s.parts.trace())
+	key, value, err := s.positions.next(time.Now(), b.Position, s.parts.trace())
 	if err != nil {
 		return err
 	}
 	return s.sendPosition(ctx, key, value)
 `, `
-	key, value, err := s.positions.next(time.Now(), b.Groups, b.Position, s.parts.trace())
+	key, value, err := s.positions.next(time.Now(), b.Position, s.parts.trace())
 	if err != nil {
 		return err
 	}
