@@ -116,8 +116,11 @@ type Packets = packets
 // NewPackets makes a reader that expects a sequence number first.
 var NewPackets = newPackets
 
-// SetLimit bounds the packets that belong together.
-func (p *packets) SetLimit(n int) { p.limit = n }
+// SetLimit bounds the packets that belong together, and returns the limit before.
+func (p *packets) SetLimit(n int) (before int) {
+	before, p.limit = p.limit, n
+	return before
+}
 
 // Next takes a packet.
 func (p *packets) Next() ([]byte, bool, error) { return p.next() }

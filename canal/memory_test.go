@@ -145,7 +145,10 @@ func (r *endless) Read(p []byte) (int, error) {
 func TestPacketsHaveALimit(t *testing.T) {
 	r := &endless{}
 	p := canal.NewPackets(r, 0)
-	p.SetLimit(100 << 20)
+	// The server's own limit of a packet is 1 GiB, which an event may pass by its header.
+	if limit := p.SetLimit(100 << 20); limit < 1<<30 || limit > 1<<30+1<<20 {
+		t.Errorf("the limit is %d", limit)
+	}
 	_, _, err := p.Next()
 	wantError(t, err, canal.TooLarge, position.GTID{}, "more than any event")
 	if r.sent > 120<<20 {
