@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"testing"
+	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
@@ -74,3 +75,6 @@ func WouldCommit(t *testing.T, s *ExactlyOnce, producer int64, epoch int16, star
 	}
 	return v == toCommit, v != undecided
 }
+
+// WaitForMarkers sets how long the sinks of p wait for the ends of transactions.
+func WaitForMarkers(p *Publisher, d time.Duration) { p.markers = d }

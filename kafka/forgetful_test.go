@@ -1,10 +1,12 @@
 package kafka_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -319,4 +321,34 @@ func TestNothingIsEndedUnderATaintedEpoch(t *testing.T) {
 	if n := epochs(); n != 2 || f.last != epoch {
 		t.Errorf("%d epochs, the leftover was ended under epoch %d, want %d", n, f.last, epoch)
 	}
+}
+
+// The coordinator never comes to the end of the last transaction: the opening says so
+// instead of asking for ever.
+func TestOpeningDoesNotWaitForMarkersForEver(t *testing.T) {
+	c := kafkatest.Start(t)
+	topic := c.Topic("orders", 1, nil)
+	pub := publisher(t, config(c.Brokers()))
+	f := forget(c)
+	s, _, _ := reopen(t, pub)
+	spread(t, s, newBatcher(topic), 1)
+	f.hang(s, topic, 0, 0, 0)
+	c.ControlKey(int16(kmsg.AddPartitionsToTxn), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		req := r.(*kmsg.AddPartitionsToTxnRequest)
+		if len(req.Topics) != 1 || req.Topics[0].Topic != topic {
+			return nil, nil, false
+		}
+		c.KeepControl()
+		resp := r.ResponseKind().(*kmsg.AddPartitionsToTxnResponse)
+		resp.Topics = []kmsg.AddPartitionsToTxnResponseTopic{{Topic: topic,
+			Partitions: []kmsg.AddPartitionsToTxnResponseTopicPartition{{ErrorCode: kerr.ConcurrentTransactions.Code}}}}
+		return resp, nil, true
+	})
+	kafka.WaitForMarkers(pub, 300*time.Millisecond)
+	two := pub.ExactlyOnce(2)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, _, err := two.Open(ctx)
+	closeSink(t, two)
+	wantError(t, err, kafka.Unavailable, true)
 }

@@ -28,6 +28,9 @@ const (
 	// leaderPatience is how long a partition that is needed may have no leader before
 	// the term ends.
 	leaderPatience = 5 * time.Second
+	// markerPatience is how long Kafka may take to end a transaction everywhere before
+	// the term ends.
+	markerPatience = 30 * time.Second
 	// awayPause is how long a leader that could not be asked is left alone.
 	awayPause = time.Second
 )
@@ -274,6 +277,9 @@ func (s *ExactlyOnce) settle(ctx context.Context, needed []topicPartition) error
 		clear(s.parts.pending)
 		return nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.pub.markers, newError(Unavailable,
+		"Kafka has not ended the last transaction in all of its partitions: see whether all brokers are healthy", nil))
+	defer cancel()
 	need := make(map[topicPartition]bool, len(needed))
 	for _, at := range needed {
 		need[at] = true

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/IBM/sarama"
 )
@@ -22,6 +23,7 @@ type Publisher struct {
 	metrics  *Metrics
 	limits   *limits
 	unseen   unseenTopics
+	markers  time.Duration // markerPatience
 	patience patience
 	throttle throttle
 	// uncertain says that somebody was told that the position topic's settings are not known.
@@ -36,7 +38,7 @@ func NewPublisher(cfg Config, log *slog.Logger, m *Metrics) (*Publisher, error) 
 	if m == nil {
 		m = NewMetrics(nil)
 	}
-	p := &Publisher{cfg: cfg, log: log, metrics: m, limits: newLimits()}
+	p := &Publisher{cfg: cfg, log: log, metrics: m, limits: newLimits(), markers: markerPatience}
 	p.throttle.pub = p
 	return p, nil
 }

@@ -64,6 +64,9 @@ func oneConnector(cfg *config.Config, name string) (*config.Connector, error) {
 		}
 		names = append(names, c.Name)
 	}
+	if name != "" {
+		return nil, &usageError{err: fmt.Errorf("there is no connector %q; the configuration has %q", name, names)}
+	}
 	return nil, &usageError{err: fmt.Errorf("name one of the connectors %q with --connector", names)}
 }
 
