@@ -33,9 +33,9 @@ func TestSettleArguments(t *testing.T) {
 		code int
 		text string
 	}{
-		{[]string{}, exitUsage, "are wanted"},
-		{[]string{"orders", "events", "0"}, exitUsage, "are wanted"},
-		{[]string{"orders", "events", "0", "forget"}, exitUsage, "commit or abort"},
+		{[]string{}, exitUsage, "at least 4 arg"},
+		{[]string{"orders", "events", "0"}, exitUsage, "at least 4 arg"},
+		{[]string{"orders", "events", "0", "forget"}, exitUsage, "neither commit nor abort"},
 		{[]string{"orders", "events", "-1", "commit"}, exitUsage, ""},
 		{[]string{"orders", "events", "4294967296", "commit"}, exitUsage, "not a number"},
 		{[]string{"others", "events", "0", "commit", "-c", once}, exitUsage, "others"},
