@@ -51,12 +51,15 @@ const (
 	HeaderErrorCause     = "__binlog_outbox.error.cause"     // code, as in status and metrics
 	HeaderErrorMessage   = "__binlog_outbox.error.message"   // what was wrong, for people
 	HeaderErrorGTID      = "__binlog_outbox.error.gtid"      // of the transaction; empty without GTIDs
-	HeaderErrorFile      = "__binlog_outbox.error.file"      // binlog file in which the transaction ends; of initial rows as position.Row has it
-	HeaderErrorPos       = "__binlog_outbox.error.pos"       // offset right after it; number of the initial row
+	HeaderErrorFile      = "__binlog_outbox.error.file"      // binlog file in which the transaction ends; empty for initial rows
+	HeaderErrorPos       = "__binlog_outbox.error.pos"       // offset right after it
 	HeaderErrorRow       = "__binlog_outbox.error.row"       // number among the transaction's outbox rows, from 1
 	HeaderErrorTable     = "__binlog_outbox.error.table"     // database.table
 	HeaderErrorConnector = "__binlog_outbox.error.connector" // name of the connector
 	HeaderErrorTime      = "__binlog_outbox.error.time"      // when the dead letter was made (RFC 3339, UTC)
+	// HeaderErrorInitial is the number of a row that stood in its table at the start,
+	// among all of them, from 1; only for those.
+	HeaderErrorInitial = "__binlog_outbox.error.initial_row"
 	// HeaderErrorTopic is where the record should have gone; only when it was routed.
 	HeaderErrorTopic = "__binlog_outbox.error.topic"
 	// HeaderErrorOmitted is "value,headers" on a dead letter without them, since they
@@ -158,15 +161,14 @@ func (s *setter) letter(a *aside, tx *txn.Transaction, row *schema.Row, rec txn.
 
 func (s *setter) headers(a *aside, tx *txn.Transaction, topic string) []txn.Header {
 	text := func(key, value string) txn.Header { return txn.Header{Key: key, Value: []byte(value)} }
-	file, pos := tx.Mark.File, tx.Mark.Pos
-	if a.row.IsInitial() {
-		file, pos = a.row.File, a.row.Pos
-	}
 	out := []txn.Header{
 		text(HeaderErrorCause, a.cause), text(HeaderErrorMessage, a.message),
-		text(HeaderErrorGTID, tx.Mark.GTID.String()), text(HeaderErrorFile, file), text(HeaderErrorPos, strconv.FormatUint(pos, 10)),
+		text(HeaderErrorGTID, tx.Mark.GTID.String()), text(HeaderErrorFile, tx.Mark.File), text(HeaderErrorPos, strconv.FormatUint(tx.Mark.Pos, 10)),
 		text(HeaderErrorRow, strconv.FormatUint(a.row.N+1, 10)), text(HeaderErrorTable, a.table),
 		text(HeaderErrorConnector, s.name), text(HeaderErrorTime, s.now().UTC().Format("2006-01-02T15:04:05.000Z07:00")),
+	}
+	if a.row.IsInitial() {
+		out = append(out, text(HeaderErrorInitial, strconv.FormatUint(a.row.Initial.Number, 10)))
 	}
 	if topic != "" {
 		out = append(out, text(HeaderErrorTopic, topic))

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,10 +101,13 @@ func (b *badRows) noted(id uint64, r txn.Record) bool {
 		causes = append(causes, "topic_invalid") // after an operator's decision
 	}
 	_, routed := head[HeaderErrorTopic]
+	placed := head[HeaderErrorFile] == "b.000001" && head[HeaderErrorPos] != "" && head[HeaderErrorPos] != "0"
+	if number := head[HeaderErrorInitial]; number != "" {
+		placed = head[HeaderErrorFile] == "" && head[HeaderErrorGTID] == "" && number == strconv.FormatUint(id, 10)
+	}
 	_, omitted := head[HeaderErrorOmitted]
 	ok := b.refused(id) && slices.Contains(causes, head[HeaderErrorCause]) && head[HeaderSeq] == strconv.FormatUint(id, 10) && head[HeaderErrorRow] == head[HeaderOrdinal] &&
-		head[HeaderErrorConnector] == "sim" && head[HeaderErrorMessage] != "" && head[HeaderErrorTime] != "" && (head[HeaderErrorFile] == "b.000001" || strings.HasPrefix(head[HeaderErrorFile], "initial-rows.") && head[HeaderErrorGTID] == "") &&
-		head[HeaderErrorPos] != "" && head[HeaderErrorPos] != "0" && routed != b.row[id] && omitted == (r.Value == nil) && (omitted || bytes.Equal(r.Value, r.Key))
+		head[HeaderErrorConnector] == "sim" && head[HeaderErrorMessage] != "" && head[HeaderErrorTime] != "" && placed && routed != b.row[id] && omitted == (r.Value == nil) && (omitted || bytes.Equal(r.Value, r.Key))
 	if !ok {
 		b.wrong = append(b.wrong, fmt.Sprintf("the dead letter of row %d: %+v", id, r))
 	}

@@ -146,7 +146,7 @@ func place(m position.Mark) string {
 
 func transactionOf(r position.Row) string {
 	if r.IsInitial() {
-		return fmt.Sprintf("the initial rows, number %d of all", r.Pos)
+		return fmt.Sprintf("the initial rows, number %d of all", r.Initial.Number)
 	}
 	if r.GTID.IsZero() {
 		return "the transaction that ends at " + r.Place()

@@ -75,7 +75,7 @@ func TestInitialAdvance(t *testing.T) {
 func TestInitialRowsHaveNames(t *testing.T) {
 	r := Mark{Initial: &Initial{Begun: 1_700_000_000_000_000, Rows: 7, Database: "shop", Table: "outbox"}}.Row(0)
 	back, err := ParseRow(r.String())
-	if err != nil || back != r || !r.IsInitial() || r.String() != "initial-rows.1700000000000000:7#1" {
+	if err != nil || back != r || !r.IsInitial() || r.String() != "initial:1700000000000000:7#1" {
 		t.Errorf("%s reads as %v, %v", r, back, err)
 	}
 	at := func(begun, rows uint64) Position {

@@ -1,48 +1,58 @@
 package position
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// Row is where one outbox row is: its transaction, and its number there. It is a
+// Row is where one outbox row is: its transaction, and its number there. The transaction
+// is one of three: a GTID; File and Pos, the binlog coordinates right after it, when the
+// source gave none; or Initial, for a row that stood in its table at a start. It is a
 // comparable value.
 type Row struct {
-	// GTID of the transaction. When the source gave none, File and Pos are the
-	// binlog coordinates right after the transaction; else they are empty.
-	GTID GTID
-	File string
-	Pos  uint64
+	GTID    GTID
+	File    string
+	Pos     uint64
+	Initial InitialRow
 	// N is the number of the row among the transaction's outbox rows, from 0.
 	N uint64
 }
 
-// initialFile is the base name that the rows from before a start have instead of a
-// binlog's. The number is that of the start, and the offset that of the row: their
-// order is fixed at the start, whatever is written later.
-const initialFile = "initial-rows"
+// InitialRow names a row that stood in its table at the start that Begun tells: by its
+// number among all of them, from 1. Their order is fixed at the start, whatever is written
+// later. The zero value is none.
+type InitialRow struct{ Begun, Number uint64 }
 
 // Row returns where row n (from 0) of m's transaction is.
 func (m Mark) Row(n uint64) Row {
-	if in := m.Initial; in != nil {
-		return Row{File: initialFile + "." + strconv.FormatUint(in.Begun, 10), Pos: in.Rows, N: n}
-	}
-	if m.GTID.IsZero() {
+	switch in := m.Initial; {
+	case in != nil:
+		return Row{Initial: InitialRow{in.Begun, in.Rows}, N: n}
+	case m.GTID.IsZero():
 		return Row{File: m.File, Pos: m.Pos, N: n}
+	default:
+		return Row{GTID: m.GTID, N: n}
 	}
-	return Row{GTID: m.GTID, N: n}
 }
 
 // IsInitial reports a row that stood in its table at the start.
-func (r Row) IsInitial() bool { return strings.HasPrefix(r.File, initialFile+".") }
+func (r Row) IsInitial() bool { return r.Initial != InitialRow{} }
 
-// Place is the transaction as text: its GTID, or file:pos.
+// initialText begins the text of a row from before a start, in a transaction's place.
+const initialText = "initial:"
+
+// Place is the transaction as text: its GTID, file:pos, or initial:begun:number.
 func (r Row) Place() string {
-	if r.GTID.IsZero() {
+	switch {
+	case r.IsInitial():
+		return fmt.Sprintf("%s%d:%d", initialText, r.Initial.Begun, r.Initial.Number)
+	case r.GTID.IsZero():
 		return r.File + ":" + strconv.FormatUint(r.Pos, 10)
+	default:
+		return r.GTID.String()
 	}
-	return r.GTID.String()
 }
 
 // String is the transaction and, after a "#", the number of the row from 1, as
@@ -67,6 +77,17 @@ func RowOf(tx string, n uint64) (Row, error) {
 	if g, err := ParseGTID(tx); err == nil && !g.IsZero() {
 		return Row{GTID: g, N: n}, nil
 	}
+	if text, ok := strings.CutPrefix(tx, initialText); ok {
+		begun, number, _ := strings.Cut(text, ":")
+		in := InitialRow{}
+		var err1, err2 error
+		in.Begun, err1 = strconv.ParseUint(begun, 10, 64)
+		in.Number, err2 = strconv.ParseUint(number, 10, 64)
+		if err := errors.Join(err1, err2); err != nil || in.Number == 0 {
+			return Row{}, fmt.Errorf("parsing transaction %q: want initial:begun:number, both as the connector says them", tx)
+		}
+		return Row{Initial: in, N: n}, nil
+	}
 	cut := strings.LastIndexByte(tx, ':')
 	if cut <= 0 {
 		return Row{}, fmt.Errorf("parsing transaction %q: want a GTID, or file:pos of its end", tx)
@@ -86,8 +107,7 @@ func RowOf(tx string, n uint64) (Row, error) {
 // so it is of the rows of a transaction that is published in part.
 func (p Position) CoversRow(r Row) bool {
 	if r.IsInitial() {
-		begun := FileNumber(r.File)
-		return p.Initial == nil || p.Initial.Begun > begun || p.Initial.Begun == begun && p.Initial.Rows >= r.Pos
+		return p.Initial == nil || p.Initial.Begun > r.Initial.Begun || p.Initial.Begun == r.Initial.Begun && p.Initial.Rows >= r.Initial.Number
 	}
 	if !r.GTID.IsZero() {
 		return p.Set != nil && p.Set.Has(r.GTID)
