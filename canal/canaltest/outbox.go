@@ -15,11 +15,12 @@ import (
 const SID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 // OutboxServer is a Server whose binlog has one file with transactions of one outbox row
-// each, of the table Outbox. Their numbers, and the ids and payloads of the rows, count from
+// each, mostly of the table Outbox. Their numbers, and the ids and payloads of the rows, count from
 // 1; they are of seven aggregates. More may be committed while it is read.
 type OutboxServer struct {
 	*Server
 
+	table  Table
 	binlog *Binlog
 	// commits has the events of each transaction; grown is closed, and replaced, at a
 	// commit. Both are guarded by Server.mu.
@@ -31,9 +32,15 @@ type OutboxServer struct {
 // the test.
 func StartOutbox(tb testing.TB, transactions int) *OutboxServer {
 	tb.Helper()
-	s := &OutboxServer{binlog: NewBinlog(position.MySQL, "binlog.000001", 4), grown: make(chan struct{})}
+	return StartTable(tb, Outbox(), transactions)
+}
+
+// StartTable does so with rows of another table that has the columns of Outbox.
+func StartTable(tb testing.TB, table Table, transactions int) *OutboxServer {
+	tb.Helper()
+	s := &OutboxServer{table: table, binlog: NewBinlog(position.MySQL, "binlog.000001", 4), grown: make(chan struct{})}
 	head := slices.Clone(s.binlog.Events)
-	s.Server = &Server{UUID: SID, GTIDMode: "ON", LogBin: "ON", Binlogs: []string{"binlog.000001"}, Tables: []string{"outbox"}}
+	s.Server = &Server{UUID: SID, GTIDMode: "ON", LogBin: "ON", Binlogs: []string{"binlog.000001"}, Tables: []string{table.Name}}
 	s.Serve = func(d Dump, to *Sender) error { return s.serve(head, d, to) }
 	s.Commit(transactions)
 	if err := s.Start(); err != nil {
@@ -59,8 +66,8 @@ func (s *OutboxServer) Commit(transactions int) {
 		n, from := len(s.commits)+1, len(s.binlog.Events)
 		s.binlog.GTID(outboxGTID(n), uint64(1_700_000_000_000_000+n), 0)
 		s.binlog.Begin()
-		s.binlog.Map(Outbox())
-		s.binlog.Insert(Outbox(), []any{int64(n), "order", fmt.Sprint("order-", n%7), "Created", strconv.Itoa(n)})
+		s.binlog.Map(s.table)
+		s.binlog.Insert(s.table, []any{int64(n), "order", fmt.Sprint("order-", n%7), "Created", strconv.Itoa(n)})
 		s.binlog.XID()
 		s.commits = append(s.commits, slices.Clone(s.binlog.Events[from:]))
 	}
