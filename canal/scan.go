@@ -20,9 +20,13 @@ import (
 //
 // f is called by the caller's goroutine and owns what it gets; its error ends the scan and
 // is returned as it is. Other errors are as those of Open and Stream.Next.
-func Scan(ctx context.Context, cfg Config, from, to position.Position, f func(tx *txn.Transaction, read Status) (more bool, err error)) (at position.Position, err error) {
+func Scan(
+	ctx context.Context, cfg Config, from, to position.Position,
+	f func(tx *txn.Transaction, read Status) (more bool, err error),
+) (at position.Position, err error) {
 	at = from
-	cfg.Logger, cfg.Metrics, cfg.Progress, cfg.OnPhantoms, cfg.InitialOnly = slog.New(slog.DiscardHandler), nil, nil, nil, false
+	cfg.Logger, cfg.Metrics = slog.New(slog.DiscardHandler), nil
+	cfg.Progress, cfg.OnPhantoms, cfg.InitialOnly = nil, nil, false
 	stream, err := Open(ctx, cfg, from)
 	if err != nil {
 		return at, err

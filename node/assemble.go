@@ -109,7 +109,12 @@ func (a *assembly) instance(c *config.Connector, topics *connector.Topics, decla
 func (a *assembly) refused(name string, err error) *instance {
 	a.log.Error("connector can't be built; the others are not affected", "connector", name, "error", err)
 	metrics := a.registrations(name)
-	return &instance{name: name, connector: connector.NewRefused(name, err, metrics), metrics: metrics, standby: func() {}}
+	return &instance{
+		name:      name,
+		connector: connector.NewRefused(name, err, metrics),
+		metrics:   metrics,
+		standby:   func() {},
+	}
 }
 
 func (a *assembly) registrations(name string) *registrations {
@@ -124,7 +129,8 @@ func connectorConfig(node *config.Config, c *config.Connector) connector.Config 
 	cc.RetryInitial, cc.RetryMax = c.Retry.Initial, c.Retry.Max
 	cc.MaxAttempts, cc.SequenceHeaders = c.Retry.MaxAttempts, c.Headers.Sequence
 	cc.Errors = connector.Errors{
-		Row: connector.Action(c.Errors.Row), Record: connector.Action(c.Errors.Record), DeadLetterTopic: c.DeadLetterTopic(),
+		Row: connector.Action(c.Errors.Row), Record: connector.Action(c.Errors.Record),
+		DeadLetterTopic: c.DeadLetterTopic(),
 	}
 	cc.HeartbeatEvery = c.Heartbeat.Interval
 	cc.DrainTimeout = max(time.Second, node.Node.ShutdownTimeout/2)

@@ -91,7 +91,8 @@ func published(t *testing.T, k *kafkatest.Cluster, topic string, rows int) {
 
 // exactlyOnce is a connector whose topics need no more than one broker.
 func exactlyOnce(source *canaltest.OutboxServer, broker string) string {
-	return strings.Replace(scriptedConnector(source, broker, ""), "kafka: {", "kafka: {create_topics: {replication_factor: 1}, position_replication_factor: 1, ", 1)
+	const one = "create_topics: {replication_factor: 1}, position_replication_factor: 1"
+	return strings.Replace(scriptedConnector(source, broker, ""), "kafka: {", "kafka: {"+one+", ", 1)
 }
 
 // TestAKilledNode: of three nodes the one that publishes is killed in the middle of its
@@ -197,7 +198,8 @@ func TestReach(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				err := m.watchReach(ctx, t.Context())
-				if took := time.Since(began); errors.Is(err, ha.ErrStepDown) != test.gives || test.gives && (took <= time.Minute || took > time.Minute+2*reachInterval) {
+				took, gave := time.Since(began), errors.Is(err, ha.ErrStepDown)
+				if gave != test.gives || gave && (took <= time.Minute || took > time.Minute+2*reachInterval) {
 					t.Errorf("%v after %s", err, took)
 				}
 			})

@@ -102,10 +102,16 @@ func Well(s admin.Status) bool {
 func Examine(s admin.Status) []Check {
 	var out []Check
 	if own := Version().Version; own != s.Version {
-		out = append(out, Check{Name: "version", Status: CheckWarning, Detail: fmt.Sprintf("the node runs %s, this program is %s", s.Version, own), Fix: "restart the node, if it was to be upgraded"})
+		out = append(out, Check{
+			Name: "version", Status: CheckWarning, Detail: fmt.Sprintf("the node runs %s, this program is %s", s.Version, own),
+			Fix: "restart the node, if it was to be upgraded",
+		})
 	}
 	if s.Leader == "" {
-		return append(out, Check{Name: "leader", Status: CheckFailed, Detail: "there is none, so that nothing is published", Fix: "bring a majority of the nodes back", Runbook: runbooks + "NoLeader.md"})
+		return append(out, Check{
+			Name: "leader", Status: CheckFailed, Detail: "there is none, so that nothing is published",
+			Fix: "bring a majority of the nodes back", Runbook: runbooks + "NoLeader.md",
+		})
 	}
 	return append(out, Check{Name: "leader", Status: CheckOK, Detail: s.Leader})
 }
@@ -129,16 +135,17 @@ func ExamineCluster(c admin.Cluster) Check {
 	out := Check{Name: "quorum", Status: CheckOK, Detail: fmt.Sprintf("%d of %d voters", reached, voters)}
 	switch {
 	case c.Error != "":
-		return Check{Name: "quorum", Status: CheckFailed, Detail: c.Error, Fix: "see the runbook", Runbook: runbooks + "NoLeader.md"}
+		out.Status, out.Detail, out.Fix, out.Runbook = CheckFailed, c.Error, "see the runbook", runbooks+"NoLeader.md"
 	case !known && voters > 1:
-		return Check{Name: "quorum", Status: CheckOK, Detail: fmt.Sprintf("%d voters; which are reached only the leader knows: ask %s", voters, cmp.Or(c.Leader, "it when there is one"))}
+		out.Detail = fmt.Sprintf("%d voters; which are reached only the leader knows: ask %s",
+			voters, cmp.Or(c.Leader, "it when there is one"))
 	case reached == voters:
-		return out
 	case reached <= voters/2:
 		out.Status, out.Fix, out.Runbook = CheckFailed, "bring "+strings.Join(away, ", ")+" back", runbooks+"NoLeader.md"
 	default:
 		out.Status, out.Runbook = CheckWarning, runbooks+"QuorumThin.md"
-		out.Fix = fmt.Sprintf("bring %s back: without it %d more may be lost", strings.Join(away, ", "), reached-voters/2-1)
+		out.Fix = fmt.Sprintf("bring %s back: without it %d more may be lost",
+			strings.Join(away, ", "), reached-voters/2-1)
 	}
 	return out
 }
@@ -150,7 +157,10 @@ func ExamineConnector(s admin.Status, name string) []Check {
 			return connectorChecks(s, &s.Connectors[i])
 		}
 	}
-	return []Check{{Name: "running", Status: CheckWarning, Detail: "the node does not have it", Fix: "restart the node with this configuration"}}
+	return []Check{{
+		Name: "running", Status: CheckWarning, Detail: "the node does not have it",
+		Fix: "restart the node with this configuration",
+	}}
 }
 
 func connectorChecks(s admin.Status, c *admin.Connector) []Check {
@@ -158,7 +168,8 @@ func connectorChecks(s admin.Status, c *admin.Connector) []Check {
 	if l := c.LagSeconds; l != nil {
 		lag := Check{Name: "lag", Status: CheckOK, Detail: span(*l)}
 		if *l > lagLimit.Seconds() {
-			lag.Status, lag.Fix, lag.Runbook = CheckWarning, "look at the last error, and whether Kafka or the source is slow", runbooks+"LagHigh.md"
+			lag.Status, lag.Runbook = CheckWarning, runbooks+"LagHigh.md"
+			lag.Fix = "look at the last error, and whether Kafka or the source is slow"
 		}
 		out = append(out, lag)
 	}
@@ -174,13 +185,18 @@ func connectorChecks(s admin.Status, c *admin.Connector) []Check {
 		out = append(out, headroom(b)...)
 	}
 	if len(c.UnseenTopics) > 0 {
-		out = append(out, Check{Name: "open transactions", Status: CheckWarning,
-			Detail: "what is left open in a partition without a leader can't be seen in " + strings.Join(c.UnseenTopics, ", ") + ", so that rows may come twice or be lost when a broker fails",
-			Fix:    "grant READ on the topics, and use brokers that answer DescribeProducers"})
+		out = append(out, Check{
+			Name: "open transactions", Status: CheckWarning,
+			Detail: fmt.Sprintf("what is left open in a partition without a leader can't be seen in %s, so that rows may "+
+				"come twice or be lost when a broker fails", strings.Join(c.UnseenTopics, ", ")),
+			Fix: "grant READ on the topics, and use brokers that answer DescribeProducers",
+		})
 	}
 	if n := c.SetAside.Rows; n > 0 {
-		out = append(out, Check{Name: "rows set aside", Status: CheckWarning, Detail: fmt.Sprintf("%d since the process started", n),
-			Fix: "see binlog-outbox set-aside list " + c.Name, Runbook: runbooks + "RowsSetAside.md"})
+		out = append(out, Check{
+			Name: "rows set aside", Status: CheckWarning, Detail: fmt.Sprintf("%d since the process started", n),
+			Fix: "see binlog-outbox set-aside list " + c.Name, Runbook: runbooks + "RowsSetAside.md",
+		})
 	}
 	return out
 }
@@ -190,7 +206,8 @@ func stateCheck(s admin.Status, c *admin.Connector) Check {
 	out.Status, out.Detail = Judge(c)
 	switch {
 	case out.Status == CheckFailed:
-		out.Fix, out.Runbook = "do what the error says, then binlog-outbox connector restart "+c.Name, runbooks+"ConnectorFailed.md"
+		out.Fix = "do what the error says, then binlog-outbox connector restart " + c.Name
+		out.Runbook = runbooks + "ConnectorFailed.md"
 	case out.Status == CheckWarning:
 		out.Fix, out.Runbook = "it goes on by itself when that has passed", runbooks+"NotStreaming.md"
 	case c.State == string(connector.Unassigned):
@@ -216,8 +233,10 @@ func survey(b *admin.Backlog) []Check {
 		return nil
 	}
 	return []Check{{
-		Name: "source's status", Status: CheckWarning, Detail: "it is " + span(old.Seconds()) + " old, and lag and backlog with it",
-		Fix: "look at why the source does not answer", Runbook: runbooks + "LagUnknown.md",
+		Name: "source's status", Status: CheckWarning,
+		Detail:  "it is " + span(old.Seconds()) + " old, and lag and backlog with it",
+		Fix:     "look at why the source does not answer",
+		Runbook: runbooks + "LagUnknown.md",
 	}}
 }
 

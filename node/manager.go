@@ -34,7 +34,14 @@ type manager struct {
 
 // newManager builds the connectors of the file; its error is about one of them.
 func newManager(a *assembly, c *Compiler, memory *memoryLimit) (*manager, error) {
-	m := &manager{assembly: a, compiler: c, memory: memory, instances: map[string]*instance{}, topics: map[string]*connector.Topics{}, changed: make(chan struct{})}
+	m := &manager{
+		assembly:  a,
+		compiler:  c,
+		memory:    memory,
+		instances: map[string]*instance{},
+		topics:    map[string]*connector.Topics{},
+		changed:   make(chan struct{}),
+	}
 	for i := range a.cfg.Connectors {
 		c := &a.cfg.Connectors[i]
 		r, err := m.build(c)
@@ -89,7 +96,8 @@ func (m *manager) reconcile() {
 	for name, have := range m.instances {
 		keys, kept := stored[name]
 		declared := m.fromFile(name) != nil
-		if declared && !kept && have.stored == nil || kept && slices.Equal(keys, have.stored) && declared == have.clash {
+		if declared && !kept && have.stored == nil ||
+			kept && slices.Equal(keys, have.stored) && declared == have.clash {
 			continue
 		}
 		have.release() // the series of its successor have the same names
@@ -167,7 +175,8 @@ func (m *manager) conflict(c *config.Connector) error {
 
 // errClash is a name in two places, of which neither may win: nodes with another
 // file would run another connector on the same position.
-var errClash = errors.New("a connector of this name stands in this node's file and was also put over the REST API: delete the one that was put, or take it out of the file")
+var errClash = errors.New("a connector of this name stands in this node's file and was also put over the REST API: " +
+	"delete the one that was put, or take it out of the file")
 
 // check says what would become of a connector's keys beside the other connectors,
 // and all that is wrong. It builds nothing that stays. blind looks for nothing on this

@@ -96,7 +96,11 @@ func New(cfg *config.Config, o Options) (_ *Node, err error) {
 	if err := os.MkdirAll(cfg.Node.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making node.data_dir: %w", err)
 	}
-	o.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
+	o.Metrics.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		buildInfo(),
+	)
 	n := &Node{cfg: cfg, log: o.Logger, changes: newNotices()}
 	rc := raftConfig(cfg)
 	rc.Answer, rc.Listener, rc.Dialer, rc.BeforeWrite = n.answer, o.Peers, o.Dial, o.BeforeWrite
@@ -120,7 +124,15 @@ func New(cfg *config.Config, o Options) (_ *Node, err error) {
 	if n.manager, err = newManager(parts, o.Compiler, memory); err != nil {
 		return nil, err
 	}
-	n.api = &api{cfg: cfg, log: n.log, store: n.store, manager: n.manager, searches: newSearches(), dial: o.Dial, now: o.Now}
+	n.api = &api{
+		cfg:      cfg,
+		log:      n.log,
+		store:    n.store,
+		manager:  n.manager,
+		searches: newSearches(),
+		dial:     o.Dial,
+		now:      o.Now,
+	}
 	return n, n.listen(o.Metrics)
 }
 

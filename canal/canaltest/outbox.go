@@ -38,9 +38,19 @@ func StartOutbox(tb testing.TB, transactions int) *OutboxServer {
 // StartTable does so with rows of another table that has the columns of Outbox.
 func StartTable(tb testing.TB, table Table, transactions int) *OutboxServer {
 	tb.Helper()
-	s := &OutboxServer{table: table, binlog: NewBinlog(position.MySQL, "binlog.000001", 4), grown: make(chan struct{})}
+	s := &OutboxServer{
+		table:  table,
+		binlog: NewBinlog(position.MySQL, "binlog.000001", 4),
+		grown:  make(chan struct{}),
+	}
 	head := slices.Clone(s.binlog.Events)
-	s.Server = &Server{UUID: SID, GTIDMode: "ON", LogBin: "ON", Binlogs: []string{"binlog.000001"}, Tables: []string{table.Name}}
+	s.Server = &Server{
+		UUID:     SID,
+		GTIDMode: "ON",
+		LogBin:   "ON",
+		Binlogs:  []string{"binlog.000001"},
+		Tables:   []string{table.Name},
+	}
 	s.Serve = func(d Dump, to *Sender) error { return s.serve(head, d, to) }
 	s.Commit(transactions)
 	if err := s.Start(); err != nil {
