@@ -125,6 +125,17 @@ func (i *identify) of(row *schema.Row) trail.ID {
 	return i.trail.ID(i.text)
 }
 
+// holds reports whether one of recs is of one of the events. It looks at nothing else of
+// a record: the sink writes their places meanwhile.
+func holds(recs []txn.Record, ids []trail.ID) bool {
+	for i := range recs {
+		if e := recs[i].Event; e != 0 && slices.Contains(ids, trail.ID(e)) {
+			return true
+		}
+	}
+	return false
+}
+
 // find looks for an event among those that are not durable yet.
 func (p *pipe) find(ids []trail.ID, f *Finding) bool {
 	p.mu.Lock()
@@ -136,7 +147,7 @@ func (p *pipe) find(ids []trail.ID, f *Finding) bool {
 		}
 		for i := range b.Groups {
 			g := &b.Groups[i]
-			if slices.ContainsFunc(g.Records, func(r txn.Record) bool { return r.Event != 0 && slices.Contains(ids, trail.ID(r.Event)) }) {
+			if holds(g.Records, ids) {
 				f.Where, f.Mark, f.Ahead = Waiting, g.Mark, ahead
 				if b == p.taken {
 					f.Ahead = 0 // the batch is durable as a whole

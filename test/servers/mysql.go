@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -107,7 +108,12 @@ func startDatabase(ctx context.Context, kind Kind, variable string, options Opti
 			return nil, err
 		}
 	}
-	args := s.args(data, options)
+	// In a folder for all, each server that starts would remove the others' tables.
+	temporary := s.folder.join("tmp")
+	if err := os.MkdirAll(temporary, 0o750); err != nil {
+		return nil, err
+	}
+	args := s.args(data, temporary, options)
 	// The start's context does not bound the server's life.
 	s.command = func() *exec.Cmd { return s.db.command(context.Background(), s.db.server(), args...) }
 	s.ready = s.ping
@@ -117,7 +123,7 @@ func startDatabase(ctx context.Context, kind Kind, variable string, options Opti
 	return s, nil
 }
 
-func (s *MySQL) args(data string, options Options) []string {
+func (s *MySQL) args(data, temporary string, options Options) []string {
 	id := options.ServerID
 	if id == 0 {
 		id = uint32(s.Port())
@@ -127,6 +133,7 @@ func (s *MySQL) args(data string, options Options) []string {
 		"--bind-address="+loopback,
 		"--socket=mysqld.sock", // relative to the data: socket paths are short
 		"--pid-file=mysqld.pid",
+		"--tmpdir="+temporary,
 		"--skip-name-resolve",
 		"--server-id="+strconv.FormatUint(uint64(id), 10),
 		"--log-bin=binlog",
