@@ -98,6 +98,7 @@ func second[T any](_ T, err error) error { return err }
 // TestRestartReachesTheConnector: the counter in the store, which any node may
 // raise, restarts the connector where it runs.
 func TestRestartReachesTheConnector(t *testing.T) {
+	t.Parallel()
 	c, r := leading(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

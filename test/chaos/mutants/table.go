@@ -378,6 +378,27 @@ var parked, lasts sync.Map
 `}},
 		},
 		{
+			Name: "stop-without-drain", Rule: "at an orderly stop the leadership lasts until all that was read is published and saved",
+			Harm:  "at least once: each restart repeats rows",
+			Level: "one node", Package: "./ha", Test: "^TestLeadLetsWorkEndInOrder$",
+			Edits: []Edit{{"ha/lead.go", `
+	lease, end := context.WithCancelCause(context.WithoutCancel(ctx))
+`, `
+	lease, end := context.WithCancelCause(ctx)
+`}},
+		},
+		{
+			Name: "broken-disk-goes-on", Rule: "a node that can't store any more ends",
+			Harm:  "it leads, or votes, with what it has forgotten after a restart",
+			Level: "three nodes in one process", Package: "./node", Test: "^TestABrokenDisk$",
+			Edits: []Edit{{"ha/logstore.go", `
+	if first {
+		s.onFailure(err)
+	}
+`, `
+`}},
+		},
+		{
 			Name: "phantoms-not-asked", Rule: "transactions that are accepted as lost are asked for",
 			Harm:  "a server that gives their numbers to others loses those",
 			Level: "scripted server", Package: "./canal", Test: "^TestF15LostTransactionsAreAskedFor$",
