@@ -101,6 +101,8 @@ type Config struct {
 	// scout reads for those who look for what has become of rows: deleted rows come
 	// too, and heartbeats in quick succession tell the place that is reached.
 	scout *scout
+	// tally looks for a place.
+	tally *tally
 
 	// InitialOnly ends with the rows that stood in the tables at the start: nothing
 	// is streamed after them.

@@ -65,7 +65,7 @@ func (d *dump) request(cfg Config, flavor position.Flavor, from position.Positio
 				return err
 			}
 		}
-		return d.command(mysql.COM_BINLOG_DUMP, dumpFile(0, cfg.ServerID, ""))
+		return d.command(mysql.COM_BINLOG_DUMP, dumpFile(0, cfg.annotations(), cfg.ServerID, ""))
 	default:
 		return d.askSet(cfg, flavor, from)
 	}
@@ -114,13 +114,22 @@ func (d *dump) askFile(cfg Config, from position.Position) error {
 	if needsSkip(from) {
 		pos = 0
 	}
-	return d.command(mysql.COM_BINLOG_DUMP, dumpFile(max(pos, 4), cfg.ServerID, from.File))
+	return d.command(mysql.COM_BINLOG_DUMP, dumpFile(max(pos, 4), cfg.annotations(), cfg.ServerID, from.File))
 }
 
-// dumpFile is the body of COM_BINLOG_DUMP, without flags.
-func dumpFile(pos, serverID uint32, file string) []byte {
+// annotations is the flag of MariaDB's dump command that asks for annotate events, or 0.
+func (c Config) annotations() uint16 {
+	const sendAnnotateRows = 2
+	if c.tally != nil && c.tally.place.Annotations {
+		return sendAnnotateRows
+	}
+	return 0
+}
+
+// dumpFile is the body of COM_BINLOG_DUMP.
+func dumpFile(pos uint32, flags uint16, serverID uint32, file string) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, pos)
-	b = append(b, 0, 0)
+	b = binary.LittleEndian.AppendUint16(b, flags)
 	b = binary.LittleEndian.AppendUint32(b, serverID)
 	return append(b, file...)
 }

@@ -169,3 +169,18 @@ func (sh *shape) Rows(raw []byte) (rows []schema.Row, err error) {
 	})
 	return rows, err
 }
+
+// Tally is a tally, for tests that have a Walker look for a place.
+type Tally struct{ t *tally }
+
+// Seek has the walker look for a place behind from on a server that is at end. rows gets
+// what Locate hands out.
+func (w *Walker) Seek(at Place, from, end position.Position, rows func(*schema.Row)) *Tally {
+	t := &tally{place: at, end: end, rows: rows, cut: -1}
+	t.out.Before = from.Clone()
+	w.w.tally = t
+	return &Tally{t}
+}
+
+// Located reports whether the place is found, and where.
+func (t *Tally) Located() (Located, bool) { return t.t.out, t.t.located }

@@ -42,6 +42,7 @@ type unlogged struct {
 type savepoint struct {
 	name  string // folded
 	hold  holdMark
+	tally tallyMark
 	fault error
 }
 
@@ -75,6 +76,9 @@ func (w *walker) begin(h header, e gtidEvent, err error) error {
 	}
 	// MariaDB's GTID event is the BEGIN, except before single statements.
 	w.group.open = h.kind == replication.MARIADB_GTID_EVENT && e.flags&mariaStandalone == 0
+	if w.group.open {
+		w.tally.begin(w)
+	}
 	if limit := w.limits.spool; e.length > uint64(limit) && w.group.pass == handOn {
 		// The server announces more than fits: most of it goes to disk anyway.
 		w.hold.limit = min(limit, 1<<20)
@@ -151,6 +155,7 @@ func (w *walker) open() error {
 		return w.fail(Undecodable, nil, "a transaction begins inside another")
 	}
 	w.group.open = true
+	w.tally.begin(w)
 	return nil
 }
 
@@ -297,7 +302,7 @@ func (w *walker) savepoint(name string) {
 			break
 		}
 	}
-	w.group.savepoints = append(w.group.savepoints, savepoint{name: name, hold: w.hold.mark(), fault: w.group.fault})
+	w.group.savepoints = append(w.group.savepoints, savepoint{name: name, hold: w.hold.mark(), tally: w.tally.mark(), fault: w.group.fault})
 }
 
 // rollbackTo drops the rows since a savepoint. The server logs it only when the
@@ -310,6 +315,7 @@ func (w *walker) rollbackTo(name string) error {
 			continue
 		}
 		w.group.savepoints, w.group.fault = sp[:i+1], sp[i].fault
+		w.tally.rollBack(sp[i].tally)
 		if err := w.hold.cut(sp[i].hold); err != nil {
 			return w.fail(SpoolFailed, err, "dropping the rows since a savepoint")
 		}
@@ -345,6 +351,10 @@ func (w *walker) xaPrepare(h header, body []byte) error {
 	}
 	if onePhase {
 		return w.commit(h)
+	}
+	if w.tally != nil {
+		w.tally.prepared = true
+		return w.finish(h)
 	}
 	if w.group.fault != nil && w.skipTo == 0 {
 		return w.group.fault // the XA COMMIT will not show what it commits
@@ -397,6 +407,7 @@ func (w *walker) rollback(h header) error {
 		w.stats.rolledBack.Add(1)
 	}
 	w.group.fault, w.group.updates, w.group.deletes, w.group.unlogged = nil, 0, 0, nil
+	w.tally.rollBack(tallyMark{})
 	if err := w.hold.reset(w.limits.spool); err != nil {
 		return w.fail(SpoolFailed, err, "dropping the rows of a rolled back transaction")
 	}
@@ -429,7 +440,7 @@ func (w *walker) commit(h header) error {
 	if !w.group.known {
 		return w.fail(Undecodable, nil, "a commit came outside of any transaction")
 	}
-	if w.group.fault != nil && w.skipTo == 0 {
+	if w.group.fault != nil && w.skipTo == 0 && w.tally == nil {
 		return w.group.fault
 	}
 	return w.finish(h)
@@ -443,8 +454,13 @@ func (w *walker) finish(h header) error {
 	if w.group.pass == drop {
 		return w.dropped(h)
 	}
-	w.tell()
 	mark := w.mark(h)
+	if w.tally != nil {
+		err := w.tally.ends(w, mark)
+		w.clearGroup()
+		return errors.Join(err, w.hold.reset(w.limits.spool))
+	}
+	w.tell()
 	if w.hold.empty() {
 		if err := w.emit(txn.Transaction{Mark: mark, Final: true}); err != nil {
 			return err

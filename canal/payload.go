@@ -72,7 +72,7 @@ func parsePayload(body []byte) (payloadHead, error) {
 
 // compressed walks the events of a compressed transaction as they are inflated.
 func (w *walker) compressed(h header, body []byte) error {
-	if w.group.pass != handOn {
+	if w.group.pass != handOn && w.tally == nil {
 		return w.finish(h) // it is the whole transaction
 	}
 	w.payload = h
@@ -213,6 +213,7 @@ func (w *walker) skipInner(r *bufio.Reader, h header, rest int) (bool, error) {
 	if err != nil || !foreign {
 		return false, err
 	}
+	w.tally.event(w, h)
 	if !w.group.open {
 		return false, w.fail(Undecodable, nil, "a rows event came outside of any transaction")
 	}

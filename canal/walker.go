@@ -56,6 +56,11 @@ type walker struct {
 	// phantoms are transactions of the position that nobody has; nil means none.
 	phantoms *position.Set
 
+	// tally is set where a place is looked for, and nothing is handed on. length is the size
+	// of the last event that is not inside of another.
+	tally  *tally
+	length uint32
+
 	scout *scout // nil unless somebody looks for what has become of rows
 
 	// jumped is asked once, when the first file of a dump is later than the one of
@@ -106,8 +111,8 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 		shapes:   shapes{flavor: flavor, needed: cfg.Needed, invalid: cfg.InvalidText, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
 		partials: from.Partials, refusePartial: cfg.RefusePartialUpdates,
 		origins: origins{counts: cfg.Origins},
-		scout:   cfg.scout,
-		turns:   !from.HasGTID() && len(from.Partials) == 0,
+		scout:   cfg.scout, tally: cfg.tally,
+		turns: !from.HasGTID() && len(from.Partials) == 0,
 	}
 	if !w.byGTID && needsSkip(from) {
 		w.skipTo, w.pos = from.Pos, 4
@@ -201,7 +206,7 @@ func (w *walker) withoutChecksum(h header, raw []byte) ([]byte, error) {
 // it, which wrap in files over 4 GiB; MariaDB 11.4 leaves them zero inside
 // transactions.
 func (w *walker) advance(h header) {
-	w.before = w.pos
+	w.before, w.length = w.pos, h.size
 	switch {
 	case h.artificial() || h.kind == replication.HEARTBEAT_EVENT || h.kind == replication.HEARTBEAT_LOG_EVENT_V2 || h.kind == replication.ROTATE_EVENT:
 	case h.pos != 0:
@@ -256,6 +261,7 @@ func (w *walker) formatDescription(h header, raw []byte) error {
 	// Where the dump begins within a file its format description is sent again,
 	// without a position.
 	w.pos = max(w.pos, uint64(h.pos))
+	w.tally.event(w, h)
 	return nil
 }
 
@@ -296,6 +302,7 @@ func (w *walker) rotate(h header, body []byte) error {
 // compressed transaction.
 func (w *walker) dispatch(h header, raw []byte) error {
 	body := raw[headerLen:]
+	w.tally.event(w, h)
 	if isRows(h.kind) {
 		return w.rows(h, raw)
 	}
@@ -349,6 +356,9 @@ func (w *walker) outer(h header, body []byte) error {
 		}
 		if !w.lost {
 			w.stats.sent.Store(&place{w.file, at})
+		}
+		if w.tally != nil {
+			return w.tally.idle(w)
 		}
 		return w.provenIdle(h)
 	case replication.PREVIOUS_GTIDS_EVENT, replication.START_EVENT_V3,
@@ -448,6 +458,9 @@ func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte
 	}
 	if w.skipTo > 0 {
 		return nil // before the position where to go on
+	}
+	if !w.tally.holds(w, kind) {
+		return nil
 	}
 	if !w.owned && !w.inside {
 		raw = bytes.Clone(raw)
