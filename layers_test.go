@@ -27,9 +27,9 @@ var layers = map[string][]layer{
 		{"recover", "a cluster without a node that runs"},
 	},
 	"node": {
-		{"dial logging veil version memorylimit tls webconfig route takeover", "parts that know nothing of nodes and connectors at work"},
+		{"dial logging veil version memorylimit tls webconfig route", "parts that know nothing of nodes and connectors at work"},
 		{"positions decisions", "a connector's part of the replicated store"},
-		{"source sink compiler", "what a connector is made of, and from what"},
+		{"source sink compiler takeover adopt", "what a connector is made of, and from what"},
 		{"observe preview prober health", "a look at a connector's servers, and at a node"},
 		{"assemble manager work reach", "the connectors that are here, and run here"},
 		{"api apistatus apioperations apioffset apiasides apievents search apiconnect", "what the admin server asks"},

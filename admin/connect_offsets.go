@@ -1,11 +1,9 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 )
 
 // connectOffset is one entry of offsets: partition and offset of Debezium's MySQL
@@ -59,7 +57,10 @@ func (a *ConnectAPI) stopped(r *http.Request) (*ConnectConnector, error) {
 
 func (a *ConnectAPI) alterOffsets(r *http.Request) (httpAnswer, error) {
 	var body struct {
-		Offsets []connectOffset `json:"offsets"`
+		Offsets []struct {
+			Partition map[string]any  `json:"partition"`
+			Offset    json.RawMessage `json:"offset"`
+		} `json:"offsets"`
 	}
 	if err := readConnectBody(r, &body); err != nil {
 		return httpAnswer{}, err
@@ -78,15 +79,10 @@ func (a *ConnectAPI) alterOffsets(r *http.Request) (httpAnswer, error) {
 	if server, _ := one.Partition["server"].(string); len(one.Partition) != 1 || server != c.Server {
 		return httpAnswer{}, refused(http.StatusBadRequest, "The partition of connector %s is {\"server\": %q}, its topic.prefix", c.Name, c.Server)
 	}
-	choice, err := offsetChoice(one.Offset)
-	if err != nil {
-		return httpAnswer{}, err
+	if isNull(one.Offset) {
+		return a.setOffset(r, c, OffsetChoice{Reset: true}, "reset")
 	}
-	what := "altered"
-	if choice.Reset {
-		what = "reset"
-	}
-	return a.setOffset(r, c, choice, what)
+	return a.setOffset(r, c, OffsetChoice{Debezium: &DebeziumOffset{Offset: one.Offset}}, "altered")
 }
 
 func (a *ConnectAPI) resetOffsets(r *http.Request) (httpAnswer, error) {
@@ -104,43 +100,7 @@ func (a *ConnectAPI) setOffset(r *http.Request, c *ConnectConnector, choice Offs
 	return ok(map[string]string{"message": "The offsets for this connector have been " + what + " successfully"})
 }
 
-// insideTransaction are the members that say how much of the transaction behind the
-// position was read. It comes again from its beginning, so that nothing is lost.
-var insideTransaction = []string{"event", "row", "server_id", "ts_sec", "transaction_id"}
-
-// offsetChoice reads an offset of Debezium. The GTID set counts where there is one,
-// as in Debezium; null forgets the position.
-func offsetChoice(offset map[string]any) (OffsetChoice, error) {
-	if offset == nil {
-		return OffsetChoice{Reset: true}, nil
-	}
-	var choice OffsetChoice
-	for _, key := range slices.Sorted(maps.Keys(offset)) {
-		value := offset[key]
-		switch text, isText := value.(string); {
-		case key == "gtids" && isText:
-			choice.GTIDSet = strings.Join(strings.Fields(text), "")
-		case key == "gtids" && value == nil:
-		case key == "file" && isText:
-			choice.File = text
-		case key == "pos":
-			n, err := json.Number(strings.Trim(string(encode(value)), `"`)).Int64()
-			if err != nil || n < 0 {
-				return choice, refused(http.StatusBadRequest, "The offset's pos is not a number")
-			}
-			choice.Pos = uint64(n)
-		case strings.HasPrefix(key, "snapshot") && value != nil && value != false:
-			return choice, refused(http.StatusBadRequest, "An offset inside of a snapshot (%s) can't be taken over: let Debezium finish it, or begin anew with a reset", key)
-		case slices.Contains(insideTransaction, key), value == nil, strings.HasPrefix(key, "snapshot"):
-		default:
-			return choice, refused(http.StatusBadRequest, "The offset's %s is not known here", key)
-		}
-	}
-	switch {
-	case choice.GTIDSet != "":
-		choice.File, choice.Pos = "", 0
-	case choice.File == "":
-		return choice, refused(http.StatusBadRequest, "The offset has neither gtids nor a file")
-	}
-	return choice, nil
+// isNull reports an offset that is null or left out, which forgets the position.
+func isNull(offset json.RawMessage) bool {
+	return len(offset) == 0 || bytes.Equal(offset, []byte("null"))
 }

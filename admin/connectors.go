@@ -15,6 +15,7 @@ func (s *Server) controlRoutes(handle handle) {
 	handle(Operate, "POST /v1/connectors/{name}/restart", s.restart)
 	handle(View, "GET /v1/connectors/{name}/offset", s.getOffset)
 	handle(Admin, "PUT /v1/connectors/{name}/offset", s.putOffset)
+	handle(Admin, "POST /v1/connectors/{name}/offset", s.importOffset)
 	handle(Admin, "DELETE /v1/connectors/{name}/offset", s.deleteOffset)
 	handle(View, "GET /v1/connectors/{name}/set-aside", s.listSetAside)
 	handle(Admin, "POST /v1/connectors/{name}/set-aside", s.postSetAside)
@@ -81,10 +82,27 @@ func (s *Server) putOffset(w http.ResponseWriter, r *http.Request) {
 		OffsetChoice
 	}
 	by, err := readOrder(w, r, &body, &body.orderFields)
+	if err == nil && body.Debezium != nil {
+		err = invalid("an offset of Debezium's is taken over with POST")
+	}
 	if err == nil && body.OffsetChoice == (OffsetChoice{DryRun: body.DryRun}) {
 		err = invalid("say where to go on: gtid_set, file with pos, or at (now, earliest or a time)")
 	}
 	s.setOffset(w, r, body.OffsetChoice, by, err)
+}
+
+// importOffset takes over what Debezium has stored.
+func (s *Server) importOffset(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		orderFields
+		Debezium *DebeziumOffset `json:"debezium"`
+		DryRun   bool            `json:"dry_run,omitempty"`
+	}
+	by, err := readOrder(w, r, &body, &body.orderFields)
+	if err == nil && (body.Debezium == nil || len(body.Debezium.Offset) == 0) {
+		err = invalid("give what Debezium has stored, as debezium.offset")
+	}
+	s.setOffset(w, r, OffsetChoice{Debezium: body.Debezium, DryRun: body.DryRun}, by, err)
 }
 
 func (s *Server) deleteOffset(w http.ResponseWriter, r *http.Request) {

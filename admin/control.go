@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -70,7 +71,7 @@ type Offset struct {
 }
 
 // OffsetChoice is where a connector is to go on: exactly one of GTIDSet, File with
-// Pos, At and Reset.
+// Pos, At, Debezium and Reset.
 type OffsetChoice struct {
 	// GTIDSet is everything that counts as published; an empty set is not possible
 	// here (At earliest is).
@@ -82,10 +83,22 @@ type OffsetChoice struct {
 	// At is now, earliest, or a time (RFC 3339): before the first transaction that
 	// was committed at or after it.
 	At string `json:"at,omitempty"`
+	// Debezium is where a connector of Debezium's has stopped.
+	Debezium *DebeziumOffset `json:"debezium,omitempty"`
 	// Reset begins as a new connector does, by source.start.
 	Reset bool `json:"-"`
 	// DryRun only tells what would be done.
 	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// DebeziumOffset is what Debezium has stored of how far it has come.
+type DebeziumOffset struct {
+	// Offset is the JSON object as it is stored: file, pos, gtids, event, row and so on.
+	Offset json.RawMessage `json:"offset"`
+	// Config has those keys of Debezium's connector by which it is known what an offset
+	// counts: its lists of tables and databases, and include.query. When it is absent, what
+	// the connector here says of them counts.
+	Config map[string]string `json:"config,omitempty"`
 }
 
 // OffsetChange is what setting a position does, or would do.

@@ -275,15 +275,26 @@ func TestOffsetRoutes(t *testing.T) {
 		{"PUT", `{"reason":"r","gtid_set":"a:1-3","dry_run":true}`, OffsetChoice{GTIDSet: "a:1-3", DryRun: true}},
 		{"PUT", `{"reason":"r","file":"b.000002","pos":4}`, OffsetChoice{File: "b.000002", Pos: 4}},
 		{"PUT", `{"reason":"r","at":"now"}`, OffsetChoice{At: "now"}},
+		{"POST", `{"reason":"r","debezium":{"offset":{"event":2},"config":{"a":"b"}},"dry_run":true}`, OffsetChoice{
+			Debezium: &DebeziumOffset{Offset: json.RawMessage(`{"event":2}`), Config: map[string]string{"a": "b"}}, DryRun: true,
+		}},
 		{"DELETE", `{"reason":"r","dry_run":true}`, OffsetChoice{Reset: true, DryRun: true}},
 		{"DELETE", `{"reason":"r"}`, OffsetChoice{Reset: true}},
 	} {
-		if a := ask(c.method, path, c.body); a.code != 200 || f.choice != c.want || !strings.Contains(a.body, `"repeated_transactions": 2`) {
+		if a := ask(c.method, path, c.body); a.code != 200 || !cmp.Equal(f.choice, c.want) || !strings.Contains(a.body, `"repeated_transactions": 2`) {
 			t.Errorf("%s %s: %+v, %+v", c.method, c.body, a, f.choice)
 		}
 	}
 	if a := ask("PUT", path, `{"reason":"r","dry_run":true}`); a.code != 400 || a.problem(t) != CodeInvalid {
 		t.Errorf("no position: %+v", a)
+	}
+	for _, body := range []string{`{"reason":"r"}`, `{"reason":"r","debezium":{}}`, `{"reason":"r","at":"now"}`} {
+		if a := ask("POST", path, body); a.code != 400 || a.problem(t) != CodeInvalid {
+			t.Errorf("POST %s: %+v", body, a)
+		}
+	}
+	if a := ask("PUT", path, `{"reason":"r","debezium":{"offset":{"event":2}}}`); a.code != 400 || a.problem(t) != CodeInvalid {
+		t.Errorf("Debezium's by PUT: %+v", a)
 	}
 	if a := ask("PUT", path, `{"reason":"r","reset":true}`); a.code != 400 {
 		t.Errorf("reset by PUT: %+v", a)

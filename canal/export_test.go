@@ -177,7 +177,7 @@ type Tally struct{ t *tally }
 // what Locate hands out.
 func (w *Walker) Seek(at Place, from, end position.Position, rows func(*schema.Row)) *Tally {
 	t := &tally{place: at, end: end, rows: rows, cut: -1}
-	t.out.Before = from.Clone()
+	t.out.Before = from
 	w.w.tally = t
 	return &Tally{t}
 }

@@ -33,6 +33,9 @@ type Place struct {
 	Second int64
 	// Annotations says that MariaDB's annotate events count: they come for those who ask.
 	Annotations bool
+	// Counts tells the outbox tables whose rows are read by whoever notes the place; nil
+	// means all.
+	Counts func(schema.Name) (bool, error)
 }
 
 // within reports whether anything of a transaction may be done at the place.
@@ -75,7 +78,7 @@ func Locate(ctx context.Context, cfg Config, at Place, byGTID bool, rows func(*s
 		return Located{Before: from}, err
 	}
 	t := &tally{place: at, end: end, rows: rows, cut: -1}
-	t.out.Before = from.Clone()
+	t.out.Before = from
 	cfg.tally = t
 	cfg.Heartbeat = min(cmp.Or(cfg.Heartbeat, defaultHeartbeat), locateBeat)
 	cfg.Logger, cfg.Metrics, cfg.Progress, cfg.OnPhantoms, cfg.InitialOnly = slog.New(slog.DiscardHandler), nil, nil, nil, false
@@ -234,24 +237,31 @@ func (t *tally) event(w *walker, h header) {
 
 // holds reports whether a rows event of an outbox table is held: whether rows of it are
 // before the place.
-func (t *tally) holds(w *walker, kind replication.EventType) bool {
+func (t *tally) holds(w *walker, tm *tableMap, kind replication.EventType) (bool, error) {
 	if t == nil {
-		return true
+		return true, nil
+	}
+	counts := kind < replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1 // which Debezium does not know
+	if counts && t.place.Counts != nil {
+		var err error
+		if counts, err = t.place.Counts(tm.table.name); err != nil {
+			return false, w.fail(BadConfig, err, "whether Debezium has read a table can't be told")
+		}
 	}
 	last, before := t.index == t.place.Events, t.index <= t.place.Events
 	if !t.begun {
 		t.unclear = t.unclear || w.inside || w.file != t.place.File
 		last, before = w.pos == t.place.Pos, w.pos <= t.place.Pos
 	}
-	if !before || kind >= replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1 { // which Debezium does not know
+	if !before || !counts {
 		t.beyond++
-		return false
+		return false, nil
 	}
 	if last && t.place.Rows > 0 {
 		t.cut = t.held
 	}
 	t.held++
-	return true
+	return true, nil
 }
 
 // ends looks at the transaction at hand at its end. It returns errLocated when the place is

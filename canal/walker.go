@@ -459,8 +459,8 @@ func (w *walker) outboxRows(kind replication.EventType, tm *tableMap, raw []byte
 	if w.skipTo > 0 {
 		return nil // before the position where to go on
 	}
-	if !w.tally.holds(w, kind) {
-		return nil
+	if holds, err := w.tally.holds(w, tm, kind); !holds || err != nil {
+		return err
 	}
 	if !w.owned && !w.inside {
 		raw = bytes.Clone(raw)

@@ -158,9 +158,12 @@ type Source struct {
 	InvalidText   InvalidText `yaml:"invalid_text"`
 	// DebeziumOffsets is the file in which a Connect worker keeps offsets; empty for
 	// none.
-	DebeziumOffsets string   `yaml:"debezium_offsets"`
-	GTIDInclude     []string `yaml:"gtid_include"`
-	GTIDExclude     []string `yaml:"gtid_exclude"`
+	DebeziumOffsets string `yaml:"debezium_offsets"`
+	// DebeziumQuery says that Debezium's connector had include.query, so that its offsets
+	// count MariaDB's annotate events.
+	DebeziumQuery bool     `yaml:"debezium_query"`
+	GTIDInclude   []string `yaml:"gtid_include"`
+	GTIDExclude   []string `yaml:"gtid_exclude"`
 }
 
 // SourceTLS is TLS towards the database server. CA and Cert are paths of PEM

@@ -132,7 +132,7 @@ func (p *pipe) add(ctx context.Context, tx *txn.Transaction, done published) err
 		if !further {
 			return nil // all of the part is published, and says nothing new
 		}
-		g.Part = &position.Partial{GTID: tx.Mark.GTID, Rows: p.counts.counted(), Committed: tx.Mark.Committed}
+		g.Part = &position.Partial{GTID: tx.Mark.GTID, Rows: p.counts.Counted(), Committed: tx.Mark.Committed}
 	}
 	b.put(g)
 	if had == 0 && len(b.records) > 0 {

@@ -62,8 +62,8 @@ func (c *Counter) find(kind position.Kind) int {
 	return len(c.kinds) - 1
 }
 
-// counted returns what was counted so far; it does not change any more.
-func (c *Counter) counted() []position.KindRows { return slices.Clone(c.kinds) }
+// Counted returns what was counted so far; it does not change any more.
+func (c *Counter) Counted() []position.KindRows { return slices.Clone(c.kinds) }
 
 func kindOf(row *schema.Row) position.Kind {
 	k := position.Kind{Op: opNames[row.Op]}

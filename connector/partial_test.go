@@ -161,7 +161,7 @@ func TestCounter(t *testing.T) {
 			}
 			want[kind]++
 		}
-		if counted := c.counted(); len(counted) != len(want) || slices.ContainsFunc(counted, func(k position.KindRows) bool { return want[k.Kind] != k.N }) {
+		if counted := c.Counted(); len(counted) != len(want) || slices.ContainsFunc(counted, func(k position.KindRows) bool { return want[k.Kind] != k.N }) {
 			t.Errorf("counted %v, want %v", counted, want)
 		}
 	}

@@ -22,7 +22,6 @@ func sourceRules() []rule {
 	return slices.Concat([]rule{
 		only("gtid.source.filter.dml.events", "other origins' rows are not published without being counted; leave it out", "true"),
 		{key: "gtid.ignore.on.recovery", apply: ignoreGTID},
-		only("include.query", "only change events hold the query, and the router drops them", "true", "false"),
 	}, ignored("the connection is watched by the server's heartbeats (source.heartbeat)", "connect.keep.alive"),
 		ignored("server_id is derived from the node and the connector when it is not given", "database.server.id.offset"),
 		ignored("there is no JDBC driver here", "database.jdbc.driver", "database.protocol", "database.query.timeout.ms", "database.initial.statements", "driver.*"),

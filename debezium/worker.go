@@ -148,7 +148,7 @@ func (w *worker) extensions() {
 // workerKeys are the worker's keys without meaning here.
 var workerKeys = map[string][]string{
 	"there are no plugins": {"plugin.path", "plugin.discovery"},
-	"positions of Debezium are not taken over by themselves; README, \"Coming from Debezium\", says how": {"offset.storage."},
+	"positions of Debezium there are not taken over by themselves; docs/migrate-from-debezium.md says how": {"offset.storage."},
 	"positions, decisions and configurations are kept in node.data_dir":                                  {"config.storage.", "status.storage.", "offset.flush.interval.ms", "offset.flush.timeout.ms"},
 	"the nodes of a cluster are named by cluster.peers": {"group.id", "group.instance.id", "session.timeout.ms", "heartbeat.interval.ms", "rebalance.timeout.ms", "worker.",
 		"connect.protocol", "scheduled.rebalance.max.delay.ms", "inter.worker.", "max.poll.interval.ms"},
@@ -175,7 +175,7 @@ func (w *worker) key(l located) {
 		w.same(l, "topics are created when the connector says how")
 		return
 	case l.key == "offset.storage.file.filename" && l.value != "":
-		w.line(l, Taken, "source.debezium_offsets", "a position there is not taken over by itself: a connector that has one does not begin without being told (README, \"Coming from Debezium\")")
+		w.line(l, Taken, "source.debezium_offsets", "a connector that has an offset there, and no position here, begins where that is")
 		return
 	case l.key == "exactly.once.source.support":
 		w.exactlyOnce(l)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/debezium/offset"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/txn"
@@ -71,13 +73,13 @@ func (a *api) SetOffset(ctx context.Context, name string, choice admin.OffsetCho
 // resolve turns what an operator says into a position.
 func (a *api) resolve(ctx context.Context, r *instance, choice admin.OffsetChoice, before position.Position, change *admin.OffsetChange) (position.Position, error) {
 	ways := 0
-	for _, given := range []bool{choice.GTIDSet != "", choice.File != "" || choice.Pos != 0, choice.At != ""} {
+	for _, given := range []bool{choice.GTIDSet != "", choice.File != "" || choice.Pos != 0, choice.At != "", choice.Debezium != nil} {
 		if given {
 			ways++
 		}
 	}
 	if ways != 1 {
-		return position.Position{}, badOffset("give one of gtid_set, file with pos, and at")
+		return position.Position{}, badOffset("give one of gtid_set, file with pos, at, and debezium")
 	}
 	look, err := a.observe(r, "offset")
 	if err != nil {
@@ -89,6 +91,8 @@ func (a *api) resolve(ctx context.Context, r *instance, choice admin.OffsetChoic
 		return by.set(ctx, choice.GTIDSet, before, change)
 	case choice.At != "":
 		return by.time(ctx, choice.At)
+	case choice.Debezium != nil:
+		return by.debezium(ctx, choice.Debezium, change)
 	default:
 		return by.file(ctx, choice.File, choice.Pos, before)
 	}
@@ -109,7 +113,7 @@ type offsetChooser struct {
 }
 
 func (o offsetChooser) place(ctx context.Context, start config.Start) (position.Position, error) {
-	at, err := o.look.place(ctx, start)
+	at, err := o.look.begin(ctx, start)
 	if err != nil {
 		return at, unavailable(o.look.cfg, err)
 	}
@@ -173,6 +177,24 @@ func (o offsetChooser) file(ctx context.Context, file string, pos uint64, before
 		return position.Position{}, badOffset("this connector goes by GTID, and a file and offset would not follow a failover: give gtid_set, or at with a time")
 	}
 	return position.Position{Flavor: now.Flavor, Server: now.Server, File: file, Pos: pos}, nil
+}
+
+// debezium takes what Debezium has stored. The server must answer: whether it has what the
+// offset says decides.
+func (o offsetChooser) debezium(ctx context.Context, given *admin.DebeziumOffset, change *admin.OffsetChange) (position.Position, error) {
+	at, err := offset.Parse(given.Offset)
+	if err != nil {
+		return position.Position{}, badOffset("%v", &offsetError{err})
+	}
+	found, err := o.look.adopt(ctx, at, given.Config)
+	if refused, ok := errors.AsType[*offsetError](err); ok {
+		return position.Position{}, badOffset("%s", o.look.cfg.Veil(refused.Error()))
+	}
+	if err != nil {
+		return position.Position{}, unavailable(o.look.cfg, err)
+	}
+	change.Notes = append(change.Notes, found.notes...)
+	return found.to, nil
 }
 
 // time takes now, earliest, or a time: the last place before which everything was

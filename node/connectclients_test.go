@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,7 @@ func strictly[T any](t *testing.T, n *aNode, method, path, body string) T {
 
 // kcctl 1.0: the calls of its commands, in their order.
 func TestConnectAPIForKcctl(t *testing.T) {
+	source := canaltest.StartOutbox(t, 10)
 	n := startNode(t, "n1", t.TempDir(), "")
 	eventually(t, "the node leads", n.leads)
 	// kcctl info; every other command asks for the version too, and reads what stands
@@ -93,7 +95,7 @@ func TestConnectAPIForKcctl(t *testing.T) {
 		t.Errorf("connectors: %v", names)
 	}
 	strictly[clientStatus](t, n, "POST", "/connectors/", file)
-	strictly[clientStatus](t, n, "PUT", "/connectors/orders/config", string(keys("orders", "database.port", "2")))
+	strictly[clientStatus](t, n, "PUT", "/connectors/orders/config", string(keys("orders", "database.port", strconv.Itoa(source.Port()), "database.user", canaltest.User, "database.password", canaltest.Password)))
 	// What is wrong is shown by key.
 	v = strictly[clientValidation](t, n, "PUT", "/connector-plugins/MySqlConnector/config/validate", string(keys("orders", "snapshot.mode", "sometimes")))
 	if i := slices.IndexFunc(v.Configs, func(c struct {
@@ -151,14 +153,14 @@ func TestConnectAPIForKcctl(t *testing.T) {
 	strictly[struct {
 		Offsets []struct{ Partition, Offset map[string]any }
 	}](t, n, "GET", "/connectors/orders/offsets", "")
-	set := `{"offsets": [{"partition": {"server": "orders"}, "offset": {"gtids": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9", "ts_sec": 1700000000, "event": 2, "row": 1}}]}`
+	set := `{"offsets": [{"partition": {"server": "orders"}, "offset": {"file": "binlog.000001", "gtids": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9", "ts_sec": 1700000000, "event": 2, "row": 1}}]}`
 	if m := strictly[struct{ Message string }](t, n, "PATCH", "/connectors/orders/offsets", set); !strings.Contains(m.Message, "altered successfully") {
 		t.Errorf("patch offsets: %q", m.Message)
 	}
 	o := strictly[struct {
 		Offsets []struct{ Partition, Offset map[string]any }
 	}](t, n, "GET", "/connectors/orders/offsets", "")
-	if len(o.Offsets) != 1 || o.Offsets[0].Partition["server"] != "orders" || o.Offsets[0].Offset["gtids"] != "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9" {
+	if len(o.Offsets) != 1 || o.Offsets[0].Partition["server"] != "orders" || o.Offsets[0].Offset["gtids"] != "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-10" {
 		t.Errorf("offsets: %+v", o)
 	}
 	if m := strictly[struct{ Message string }](t, n, "DELETE", "/connectors/orders/offsets", ""); !strings.Contains(m.Message, "reset successfully") {

@@ -128,6 +128,6 @@ func TestConnectAPIPageIsCurrent(t *testing.T) {
 		return
 	}
 	if string(have) != want {
-		t.Error("docs/connect-api.md is stale; run: go test ./cmd/binlog-outbox -run TestConnectAPIPageIsCurrent -write-connect")
+		t.Error("docs/connect-api.md is stale; run: go test ./node -run TestConnectAPIPageIsCurrent -write-connect")
 	}
 }

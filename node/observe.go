@@ -34,12 +34,6 @@ func observe(node *config.Config, c *config.Connector, purpose string, dial dial
 	return &observer{src}, nil
 }
 
-// place is where the source's binlog begins or ends, as the connector goes by it.
-func (o *observer) place(ctx context.Context, start config.Start) (position.Position, error) {
-	o.cfg.Source.Start = start // a copy of its own
-	return o.Start(ctx)
-}
-
 // scan reads as canal.Scan does.
 func (o *observer) scan(ctx context.Context, from, to position.Position, f func(*txn.Transaction, canal.Status) (bool, error)) (position.Position, error) {
 	c, err := o.connect()

@@ -24,7 +24,7 @@ func preview(ctx context.Context, node *config.Config, c *config.Connector, from
 	if err != nil {
 		return err
 	}
-	at, err := look.place(ctx, from)
+	at, err := look.begin(ctx, from)
 	if err != nil {
 		return err
 	}

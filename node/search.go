@@ -178,11 +178,11 @@ func (s *search) result() *hit {
 
 // walk returns where the event is, nil when it did not come.
 func (s *search) walk(ctx context.Context) (*hit, error) {
-	end, err := s.look.place(ctx, config.StartCurrent)
+	end, err := s.look.begin(ctx, config.StartCurrent)
 	if err != nil {
 		return nil, fmt.Errorf("asking the source: %w", err)
 	}
-	from, err := s.look.place(ctx, config.StartEarliest)
+	from, err := s.look.begin(ctx, config.StartEarliest)
 	if err != nil {
 		return nil, fmt.Errorf("asking the source: %w", err)
 	}

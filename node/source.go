@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -292,17 +293,23 @@ func (e *tableError) Unwrap() error   { return e.err }
 func (e *tableError) ErrCode() string { return e.code }
 func (*tableError) Retryable() bool   { return true }
 
-// Start returns where a connector without a position begins.
+// Start returns where a connector without a position begins: where Debezium has stopped, if
+// it has read for this connector, else as source.start says.
 func (s *sources) Start(ctx context.Context) (position.Position, error) {
+	if from, err := s.inherited(ctx); from != nil || err != nil {
+		return *cmp.Or(from, &position.Position{}), err
+	}
+	return s.begin(ctx, s.cfg.Source.Start)
+}
+
+// begin returns the place in the binlog that start stands for, as the connector goes by it.
+func (s *sources) begin(ctx context.Context, start config.Start) (position.Position, error) {
 	c, err := s.connect()
 	if err != nil {
 		return position.Position{}, err
 	}
-	if err := debeziumWasHere(s.cfg); err != nil {
-		return position.Position{}, err
-	}
 	var at position.Position
-	switch start := s.cfg.Source.Start; {
+	switch {
 	case start.WithRows():
 		at, err = canal.CurrentPosition(ctx, c)
 		at.Initial = &position.Initial{Begun: uint64(time.Now().UnixMicro())}

@@ -161,7 +161,7 @@ func (r *remote) describe(answer json.RawMessage) error {
 }
 
 func newOffset(p *program) *cobra.Command {
-	c := group("offset", "Look at the position of a connector, set it, start over")
+	c := group("offset", "Look at the position of a connector, set it, take over Debezium's, start over")
 	r := p.remote(c)
 	c.AddCommand(
 		&cobra.Command{Use: "get NAME", Short: "Print the position", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
@@ -171,7 +171,7 @@ func newOffset(p *program) *cobra.Command {
 			}
 			return r.describe(answer)
 		}},
-		r.offsetSet(), r.offsetReset(),
+		r.offsetSet(), r.offsetImport(), r.offsetReset(),
 	)
 	return c
 }

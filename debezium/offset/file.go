@@ -153,12 +153,12 @@ func (j *javaReader) class() (string, error) {
 	return name, nil
 }
 
-// Find looks in a store for the offset of a connector. Nil means that there is none; later
-// entries win. What stands there under other names is told with the error of NotFound.
+// Find looks in a store for the offset of a connector. Nil means that there is none. Of
+// several entries the last one counts. A key without a Server is that of any.
 func Find(entries []Entry, key Key) []byte {
 	var found []byte
 	for _, e := range entries {
-		if k, ok := ParseKey(e.Key); ok && k == key {
+		if k, ok := ParseKey(e.Key); ok && (k == key || key.Server == "" && k.Connector == key.Connector) {
 			found = e.Value
 		}
 	}

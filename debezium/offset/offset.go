@@ -165,3 +165,10 @@ func ParseREST(body []byte, server string) (json.RawMessage, error) {
 	}
 	return nil, nil
 }
+
+// IncludeQuery is the key of a connector that has MariaDB send annotate events.
+const IncludeQuery = "include.query"
+
+// ConfigKeys are the keys of a connector by which it is known what an offset of its counts.
+// None of their values is secret.
+var ConfigKeys = []string{IncludeQuery, "table.include.list", "table.exclude.list", "database.include.list", "database.exclude.list"}

@@ -25,7 +25,6 @@ func Differences() map[string]Difference {
 		"set offsets of another partition": {[]string{"status 400, not 200", "has $.error_code"}, "a partition that no connector reads is a mistake; Connect stores it"},
 		"set offsets without a partition":  {[]string{"status 400, not 200", "has $.error_code"}, "a partition that no connector reads is a mistake; Connect stores it"},
 		"set offsets without a file":       {[]string{"status 400, not 200", "has $.error_code"}, "Connect stores it, and Debezium fails when it starts"},
-		"set offsets without gtids":        {[]string{"status 400, not 200", "has $.error_code"}, "the source has GTIDs, and a file and offset would not follow a failover"},
 		"offsets that were set": {
 			[]string{"lacks $.offsets[].offset.file", "lacks $.offsets[].offset.pos", "lacks $.offsets[].offset.ts_sec"},
 			"with gtids the file, the offset and the time are known when the next transaction has been read",
