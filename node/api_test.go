@@ -16,7 +16,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
-// leading is a daemon that leads, with its connectors not at work: their source
+// leading is a node that leads, with its connectors not at work: their source
 // and Kafka are away.
 func leading(t *testing.T) (*api, *instance) {
 	t.Helper()

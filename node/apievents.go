@@ -106,8 +106,12 @@ func (a *api) eventHere(q eventQuestion) (admin.Event, error) {
 	}
 	if q.Ask == "search" {
 		r, err := a.searchable(q.Connector)
+		if err != nil {
+			return admin.Event{}, err
+		}
+		s, err := a.newSearch(r, q.ID)
 		if err == nil {
-			err = a.searches.begin(a.newSearch(r, q.ID))
+			err = a.searches.begin(s)
 		}
 		if err != nil {
 			return admin.Event{}, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,15 @@ func TestOneSearchAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.stop() // and does not wait for it
+}
+
+// TestASearchThatCannotBegin says why.
+func TestASearchThatCannotBegin(t *testing.T) {
+	c, r := leading(t)
+	r.config.Outbox.RouteRegex = "("
+	if _, err := c.Search(t.Context(), "1", "orders", ann); err == nil || !strings.Contains(err.Error(), "regex") {
+		t.Errorf("it begins: %v", err)
+	}
 }
 
 // TestFollowersAskTheLeader about events, searches and their ends.

@@ -249,7 +249,7 @@ func TestDeletedConnectorIsStopped(t *testing.T) {
 }
 
 // A configuration that was replaced is not taken up again, not even for a moment:
-// requests bring the fleet up to date beside the one that follows the store.
+// requests bring the connectors up to date beside what follows the store.
 func TestOlderConfigurationsDoNotComeBack(t *testing.T) {
 	n := startNode(t, "n1", t.TempDir(), "")
 	eventually(t, "a leader", n.store.IsLeader)

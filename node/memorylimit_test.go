@@ -31,7 +31,7 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 // The limit follows the connectors that come and go.
-func TestMemoryLimitFollowsTheFleet(t *testing.T) {
+func TestMemoryLimitFollowsTheConnectors(t *testing.T) {
 	cfg, err := config.Build(config.YAML("test", fmt.Appendf(nil, "node: {id: n, data_dir: %q}\nadmin: {listen: \"\"}\n", t.TempDir())))
 	if err != nil {
 		t.Fatal(err)

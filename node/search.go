@@ -86,6 +86,7 @@ func (s *searches) end(id string) (string, error) {
 type search struct {
 	name, id string
 	look     *observer
+	now      func() time.Time
 	spelled  [][]byte
 	counts   connector.Counter
 	ended    chan struct{}
@@ -104,19 +105,17 @@ type hit struct {
 	before position.Position // of its transaction
 }
 
-func (a *api) newSearch(r *instance, id string) *search {
-	s := &search{name: r.name, id: id, spelled: connector.Spellings(id), ended: make(chan struct{})}
-	s.state = admin.Search{State: admin.SearchRunning, Begun: time.Now().UTC()}
+func (a *api) newSearch(r *instance, id string) (*search, error) {
 	look, err := a.observe(r, "search")
-	if err == nil {
-		look.canal.Needed, look.canal.Updates, look.canal.RefusePartialUpdates = look.route.IDColumns, false, false
-		look.canal.Dialer = paced(int64(r.config.Trace.ScanRate), look.canal.Dialer)
-		s.look = look
-	}
 	if err != nil {
-		s.finish(nil, err)
+		return nil, unveiled(r.config, err)
 	}
-	return s
+	look.canal.Needed, look.canal.Updates, look.canal.RefusePartialUpdates = look.route.IDColumns, false, false
+	look.canal.Dialer = paced(int64(r.config.Trace.ScanRate), look.canal.Dialer)
+	return &search{
+		name: r.name, id: id, look: look, now: a.now, spelled: connector.Spellings(id), ended: make(chan struct{}),
+		state: admin.Search{State: admin.SearchRunning, Begun: a.now().UTC()},
+	}, nil
 }
 
 func (s *search) cancel() { s.stop.Do(func() { close(s.ended) }) }
@@ -124,9 +123,6 @@ func (s *search) cancel() { s.stop.Do(func() { close(s.ended) }) }
 var errSearchEnded = errors.New("ended")
 
 func (s *search) run(ctx context.Context) {
-	if s.look == nil {
-		return
-	}
 	ctx, end := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -148,7 +144,7 @@ func (s *search) run(ctx context.Context) {
 func (s *search) finish(found *hit, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Ended, s.hit = timeOf(time.Now()), found
+	s.state.Ended, s.hit = timeOf(s.now()), found
 	switch {
 	case errors.Is(err, errSearchEnded):
 		s.state.State = admin.SearchCancelled
