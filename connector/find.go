@@ -198,9 +198,13 @@ func (t *term) remember(b *batch, done int, now time.Time) {
 		if a.id == 0 {
 			continue
 		}
-		out := trail.Aside{ID: a.id, Row: a.row, Action: string(a.action), Cause: a.cause, Message: a.message, At: now, Partition: -1, Offset: -1, Mark: b.Groups[a.group].Mark}
+		g := &b.Groups[a.group]
+		out := trail.Aside{
+			ID: a.id, Row: a.row, Mark: g.Mark, Action: string(a.action), Cause: a.cause, Message: a.message, At: now,
+			Partition: -1, Offset: -1,
+		}
 		if a.record >= 0 {
-			r := &b.Groups[a.group].Records[a.record]
+			r := &g.Records[a.record]
 			out.Topic, out.Partition, out.Offset = r.Topic, r.Place.Partition, r.Place.Offset
 		}
 		t.trail.SetAside(out)

@@ -252,7 +252,8 @@ func (s *ExactlyOnce) sendPosition(ctx context.Context, key, value []byte) error
 	if recordSize(&rec) > s.pub.cfg.MaxMessageBytes {
 		return s.positionTooLarge(len(value), nil)
 	}
-	err := s.sendAll(ctx, []txn.Group{{Records: []txn.Record{rec}}}, targets{[]topicPartition{s.positionPartition()}, []int32{0}})
+	to := targets{[]topicPartition{s.positionPartition()}, []int32{0}}
+	err := s.sendAll(ctx, []txn.Group{{Records: []txn.Record{rec}}}, to)
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
@@ -438,7 +439,8 @@ func (s *ExactlyOnce) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l := &s.last; !found || pos.Seq != l.Seq || pos.Last != l.Last || pos.File != l.File || pos.Pos != l.Pos || !pos.Covers(*l) || !l.Covers(pos) {
+	l := &s.last
+	if !found || pos.Seq != l.Seq || pos.Last != l.Last || pos.File != l.File || pos.Pos != l.Pos || !pos.Covers(*l) || !l.Covers(pos) {
 		return newError(Fenced, "taking a new producer epoch: the stored position is another than the one committed last, so another writer was here", nil)
 	}
 	return nil

@@ -107,7 +107,8 @@ func RowOf(tx string, n uint64) (Row, error) {
 // so it is of the rows of a transaction that is published in part.
 func (p Position) CoversRow(r Row) bool {
 	if r.IsInitial() {
-		return p.Initial == nil || p.Initial.Begun > r.Initial.Begun || p.Initial.Begun == r.Initial.Begun && p.Initial.Rows >= r.Initial.Number
+		in := p.Initial
+		return in == nil || in.Begun > r.Initial.Begun || in.Begun == r.Initial.Begun && in.Rows >= r.Initial.Number
 	}
 	if !r.GTID.IsZero() {
 		return p.Set != nil && p.Set.Has(r.GTID)

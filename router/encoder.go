@@ -34,13 +34,15 @@ func NewEncoder(cfg Config, c Converters, heartbeats string, reg prometheus.Regi
 		return nil, err
 	}
 	filtered := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "binlog_outbox_events_filtered_total", Help: "Row changes of outbox tables that are not published by rule, by reason.",
+		Name: "binlog_outbox_events_filtered_total",
+		Help: "Row changes of outbox tables that are not published by rule, by reason.",
 	}, []string{"reason"})
 	if reg != nil {
 		reg.MustRegister(filtered)
 	}
 	e := &Encoder{
-		Router: r, converters: c, heartbeat: NewHeartbeat(heartbeats, cfg.TopicPrefix), dropped: map[Outcome]prometheus.Counter{},
+		Router: r, converters: c, heartbeat: NewHeartbeat(heartbeats, cfg.TopicPrefix),
+		dropped: map[Outcome]prometheus.Counter{},
 	}
 	for _, o := range []Outcome{DroppedDelete, DroppedUpdate, DroppedSkipped} {
 		e.dropped[o] = filtered.WithLabelValues(strings.TrimPrefix(o.String(), "dropped_"))
