@@ -170,6 +170,8 @@ type tally struct {
 	located bool
 	// met says that an event ends where File and Pos are.
 	met bool
+	// beat is the place of the last heartbeat.
+	beat *uint32
 
 	// Of the transaction at hand:
 	begun    bool
@@ -300,11 +302,16 @@ func (t *tally) ends(w *walker, mark position.Mark) error {
 
 // next makes ready for another transaction.
 func (t *tally) next() {
-	*t = tally{place: t.place, end: t.end, rows: t.rows, out: t.out, located: t.located, met: t.met, cut: -1}
+	*t = tally{place: t.place, end: t.end, rows: t.rows, out: t.out, located: t.located, met: t.met, beat: t.beat, cut: -1}
 }
 
-// idle looks at what was read when the server has nothing more.
-func (t *tally) idle(w *walker) error {
+// idle looks at what was read when the server has nothing more: at a second heartbeat at the
+// same place, since it sends one for what it passes over, too.
+func (t *tally) idle(w *walker, h header) error {
+	idle := t.beat != nil && *t.beat == h.pos
+	if t.beat = &h.pos; !idle {
+		return nil
+	}
 	switch order, err := position.CompareFiles(w.file, t.place.File); {
 	case t.place.within():
 		return t.absent()

@@ -160,6 +160,7 @@ func TestLocate(t *testing.T) {
 			start = b.Pos
 			b.Rotate("binlog.000002")
 			b.Heartbeat("binlog.000002")
+			b.Heartbeat("binlog.000002")
 			return canal.Place{File: "binlog.000002", Pos: 4}
 		}, file + ":%d"},
 		"an XA transaction that was sent when it was prepared": {false, func(b *canaltest.Binlog) (at canal.Place) {
@@ -215,8 +216,15 @@ func TestLocate(t *testing.T) {
 		}, "binlog.buffer.size"},
 		"nothing comes any more": {false, func(b *canaltest.Binlog) (at canal.Place) {
 			b.Heartbeat(file)
+			b.Heartbeat(file)
 			return canal.Place{Events: 2, Rows: 1}
 		}, "the server has none after that"},
+		"heartbeats for what is passed over": {false, func(b *canaltest.Binlog) (at canal.Place) {
+			b.Raw(replication.HEARTBEAT_EVENT, 0, []byte(file)) // each has a place of its own
+			b.Raw(replication.HEARTBEAT_EVENT, 0, []byte(file))
+			b.Transaction(gtid(1), one(b, 1))
+			return canal.Place{Events: 2, Rows: 1, Second: second(b)}
+		}, "an empty GTID set (binlog.000001:4) within " + sid.String() + ":1 [1]"},
 		"the last that there is": {false, func(b *canaltest.Binlog) (at canal.Place) {
 			b.GTID(gtid(99), 1, 0)
 			b.Query("shop", "CREATE TABLE t (a INT)")

@@ -358,7 +358,7 @@ func (w *walker) outer(h header, body []byte) error {
 			w.stats.sent.Store(&place{w.file, at})
 		}
 		if w.tally != nil {
-			return w.tally.idle(w)
+			return w.tally.idle(w, h)
 		}
 		return w.provenIdle(h)
 	case replication.PREVIOUS_GTIDS_EVENT, replication.START_EVENT_V3,
