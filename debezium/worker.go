@@ -149,7 +149,7 @@ func (w *worker) extensions() {
 var workerKeys = map[string][]string{
 	"there are no plugins": {"plugin.path", "plugin.discovery"},
 	"positions of Debezium there are not taken over by themselves; docs/migrate-from-debezium.md says how": {"offset.storage."},
-	"positions, decisions and configurations are kept in node.data_dir":                                  {"config.storage.", "status.storage.", "offset.flush.interval.ms", "offset.flush.timeout.ms"},
+	"positions, decisions and configurations are kept in node.data_dir":                                    {"config.storage.", "status.storage.", "offset.flush.interval.ms", "offset.flush.timeout.ms"},
 	"the nodes of a cluster are named by cluster.peers": {"group.id", "group.instance.id", "session.timeout.ms", "heartbeat.interval.ms", "rebalance.timeout.ms", "worker.",
 		"connect.protocol", "scheduled.rebalance.max.delay.ms", "inter.worker.", "max.poll.interval.ms"},
 	"every setting may be overridden":           {"connector.client.config.override.policy"},

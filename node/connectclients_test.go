@@ -3,11 +3,12 @@ package node
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 )
 
 // The forms into which kcctl and kafka-ui read the answers, with the fields that
