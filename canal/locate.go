@@ -315,7 +315,9 @@ func (t *tally) idle(w *walker, h header) error {
 	switch order, err := position.CompareFiles(w.file, t.place.File); {
 	case t.place.within():
 		return t.absent()
-	case err != nil || order < 0 || order == 0 && w.pos < t.place.Pos:
+	case err != nil:
+		return t.nowhere(w)
+	case order < 0 || order == 0 && w.pos < t.place.Pos:
 		return nil
 	case !t.met && t.place.Pos > 4:
 		return t.nowhere(w)
