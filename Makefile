@@ -66,7 +66,7 @@ ui-test: ## the page /ui in a real Chromium: what it shows, clicks, accessibilit
 
 lint: ## golangci-lint with the project's rules
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-	$(TOOLS)/golangci-lint run ./...
+	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 
 fuzz: ## each fuzz target for FUZZTIME
 	@for p in $$($(GO) list ./...); do \
