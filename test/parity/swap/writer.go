@@ -41,7 +41,7 @@ func (w *writer) write(ctx context.Context, pause time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close() //nolint:errcheck // all is committed
+	defer c.Close()
 	for ctx.Err() == nil {
 		for _, statement := range w.transaction() {
 			if _, err := c.Execute(statement); err != nil {
