@@ -174,7 +174,7 @@ func connectorFields() []field {
 		{path: "connectors[].source.tls", doc: "TLS towards the server."},
 		{path: "connectors[].source.tls.mode", def: string(SSLPreferred), replaces: "database.ssl.mode",
 			words: words(SSLDisabled, SSLPreferred, SSLRequired, SSLVerifyCA, SSLVerifyIdentity),
-			doc:   "How far TLS goes: never, if the server offers it, always, with the server's certificate checked, with its host name checked too. With preferred whoever sits between can have it go without TLS, and with required pass for the server."},
+			doc:   "How far TLS goes: never, if the server offers it, always, with the server's certificate checked, with its host name checked too. With preferred whoever sits between can have it go without TLS, and with required pass for the server. Without TLS, a login by caching_sha2_password or sha256_password gives the password to whoever sits between: it is encrypted with a key that comes from there."},
 		{path: "connectors[].source.tls.ca", replaces: "database.ssl.truststore", example: "/etc/binlog-outbox/tls/mysql-ca.crt",
 			doc: "PEM file, or PEM text, with the authorities that sign the server's certificate. Default: the system's."},
 		{path: "connectors[].source.tls.cert", replaces: "database.ssl.keystore", example: "/etc/binlog-outbox/tls/mysql-client.crt",

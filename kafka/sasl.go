@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +16,8 @@ import (
 	"github.com/xdg-go/scram"
 )
 
-// SASL says how to log in. Whatever is secret comes from a function or a file
-// that is read again for each login, so it can be changed while the program runs.
+// SASL says how to log in. Whatever is secret comes from a function that is asked
+// again for each login, so it can be changed while the program runs.
 type SASL struct {
 	// Mechanism is "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512" or "OAUTHBEARER".
 	Mechanism string
@@ -29,13 +28,10 @@ type SASL struct {
 	OAuth OAuth
 }
 
-// OAuth says where the token comes from; exactly one of Token, TokenFile and
-// Endpoint is set.
+// OAuth says where the token comes from; exactly one of Token and Endpoint is set.
 type OAuth struct {
 	// Token returns a token (RFC 7519).
 	Token func(context.Context) (string, error)
-	// TokenFile holds a token, which somebody else renews.
-	TokenFile string
 	// Endpoint is asked for a token with the client-credentials grant (RFC 6749,
 	// 4.4).
 	Endpoint string
@@ -56,13 +52,7 @@ func (s *SASL) validate(p *problems) {
 		return
 	}
 	o := &s.OAuth
-	sources := 0
-	for _, set := range []bool{o.Token != nil, o.TokenFile != "", o.Endpoint != ""} {
-		if set {
-			sources++
-		}
-	}
-	p.check(sources == 1, "sasl.oauth: exactly one of token, token file and token endpoint is needed")
+	p.check((o.Token != nil) != (o.Endpoint != ""), "sasl.oauth: exactly one of token and token endpoint is needed")
 	if o.Endpoint != "" {
 		u, err := url.Parse(o.Endpoint)
 		p.check(err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "", "sasl.oauth.endpoint: %q is not an http(s) address", o.Endpoint)
@@ -152,15 +142,10 @@ func (t tokenProvider) Token() (*sarama.AccessToken, error) {
 }
 
 func (s *SASL) token(ctx context.Context) (string, error) {
-	switch {
-	case s.OAuth.Token != nil:
+	if s.OAuth.Token != nil {
 		return s.OAuth.Token(ctx)
-	case s.OAuth.TokenFile != "":
-		b, err := os.ReadFile(s.OAuth.TokenFile)
-		return strings.TrimSpace(string(b)), err
-	default:
-		return s.fetchToken(ctx)
 	}
+	return s.fetchToken(ctx)
 }
 
 // maxTokenAnswer bounds what is read of the endpoint's answer.

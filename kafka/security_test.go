@@ -254,23 +254,18 @@ func TestOAuthTokenSources(t *testing.T) {
 		_, _ = w.Write([]byte(`{"access_token":"from-endpoint","token_type":"Bearer","expires_in":300}`))
 	}))
 	defer endpoint.Close()
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name, want string
 		sasl       kafka.SASL
 	}{
 		{"function", "from-function", kafka.SASL{OAuth: kafka.OAuth{Token: func(context.Context) (string, error) { return "from-function", nil }}}},
-		{"file", "from-file", kafka.SASL{OAuth: kafka.OAuth{TokenFile: file}}},
 		{"endpoint", "from-endpoint", kafka.SASL{Credentials: user("client", "s&cret"), OAuth: kafka.OAuth{Endpoint: endpoint.URL, Scopes: []string{"kafka", "write"}, Client: endpoint.Client()}}},
 		{"refused", "", kafka.SASL{Credentials: user("client", "wrong"), OAuth: kafka.OAuth{Endpoint: endpoint.URL, Client: endpoint.Client()}}},
 		{"failing", "", kafka.SASL{OAuth: kafka.OAuth{Token: func(context.Context) (string, error) { return "", errors.New("down") }}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cl := kafkatest.Start(t)
-			token := cl.AcceptOAuth("from-function", "from-file", "from-endpoint")
+			token := cl.AcceptOAuth("from-function", "from-endpoint")
 			cfg := config(cl.Brokers())
 			c.sasl.Mechanism = "OAUTHBEARER"
 			cfg.SASL = &c.sasl

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,6 +44,10 @@ func selfSigned(t *testing.T) (cert, key string) {
 func TestTLSFiles(t *testing.T) {
 	cert, key := selfSigned(t)
 	_, otherKey := selfSigned(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	certFile, keyFile := write(t, "crt", cert), write(t, "key", key)
 	for name, test := range map[string]struct {
 		files TLSFiles
@@ -53,6 +58,9 @@ func TestTLSFiles(t *testing.T) {
 		"text":           {TLSFiles{CA: cert, Cert: cert, Key: keyFile}, ""},
 		"no certificate": {TLSFiles{CA: keyFile}, "hold no PEM certificate"},
 		"missing":        {TLSFiles{CA: "/nonexistent"}, "certificate authorities: "},
+		"a pipe":         {TLSFiles{CA: pipe}, "certificate authorities: it is not a regular file"},
+		"a device":       {TLSFiles{Cert: certFile, Key: "/dev/zero"}, "client key: it is not a regular file"},
+		"too large":      {TLSFiles{Cert: write(t, "large", cert+strings.Repeat(" ", 1<<20)), Key: keyFile}, "larger than 1MiB"},
 		"half":           {TLSFiles{Cert: certFile}, "belong together"},
 		"the other half": {TLSFiles{Key: keyFile}, "belong together"},
 		"other key":      {TLSFiles{Cert: certFile, Key: write(t, "other", otherKey)}, "does not match"},

@@ -80,9 +80,9 @@ func (e *answerError) exitCode() int {
 
 // get asks for what is at path.
 func (r *remote) get(ctx context.Context, path string) (json.RawMessage, error) {
-	var out bytes.Buffer
+	var out answer
 	err := r.do(ctx, http.MethodGet, path, nil, nil, &out)
-	return out.Bytes(), err
+	return out.text, err
 }
 
 // write asks for a change; body may be nil.
@@ -98,9 +98,24 @@ func (r *remote) write(ctx context.Context, method, path string, body map[string
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
+	var out answer
 	err = r.do(ctx, method, path, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(text), &out)
-	return out.Bytes(), err
+	return out.text, err
+}
+
+// maxAnswer bounds an answer that is kept in memory: whatever listens at the address may
+// send without end.
+const maxAnswer = 32 << 20
+
+type answer struct{ text []byte }
+
+// Write takes a part of the answer.
+func (a *answer) Write(part []byte) (int, error) {
+	if len(a.text)+len(part) > maxAnswer {
+		return 0, fmt.Errorf("it is larger than %s", config.Size(maxAnswer))
+	}
+	a.text = append(a.text, part...)
+	return len(part), nil
 }
 
 // do sends one request and copies the answer to out.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -222,6 +225,24 @@ func TestVerbsLogIn(t *testing.T) {
 	var list struct{ Entries []admin.AuditEntry }
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Entries) != 1 || list.Entries[0].By != "ann" {
 		t.Errorf("%v %s, %+v", err, errs, list)
+	}
+}
+
+// TestAnswersHaveALimit: whatever listens there may send without end.
+func TestAnswersHaveALimit(t *testing.T) {
+	sent := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		part := bytes.Repeat([]byte{' '}, 1<<20)
+		for ; sent < 512; sent++ {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	}))
+	code, _, errs := command{}.run(t, "status", "--server", srv.URL)
+	srv.Close()
+	if code != exitFailed || !strings.Contains(errs, "larger than 32MiB") || sent > 128 {
+		t.Errorf("%d after %d MiB: %s", code, sent, errs)
 	}
 }
 
