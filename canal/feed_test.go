@@ -35,6 +35,9 @@ func foreign() canaltest.Table {
 	return canaltest.Table{ID: 200, Database: "shop", Name: "orders", Columns: []canaltest.Column{{Name: "x", Type: 244}}}
 }
 
+// begun is when all files of canaltest were begun.
+const begun = 1_700_000_000
+
 // feed walks events and keeps what comes out.
 type feed struct {
 	t   *testing.T
@@ -163,7 +166,7 @@ func (f *feed) maria() *feed {
 }
 
 func (f *feed) byFile() *feed {
-	f.from = position.Position{File: "binlog.000001", Pos: 4}
+	f.from = position.Position{File: "binlog.000001", Pos: 4, Created: begun}
 	return f
 }
 

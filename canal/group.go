@@ -496,7 +496,7 @@ func (w *walker) mark(h header) position.Mark {
 	if w.inside {
 		h = w.payload
 	}
-	m := position.Mark{GTID: g.gtid, First: g.gtid.Seq, File: w.file, Pos: w.pos, Committed: g.committed}
+	m := position.Mark{GTID: g.gtid, First: g.gtid.Seq, File: w.file, Pos: w.pos, Created: w.created, Committed: g.committed}
 	if m.Committed.IsZero() {
 		m.Committed = h.time()
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
 // proofLimit is the size of a transaction in the binlog from which on a new dump
@@ -153,4 +154,34 @@ func (w *walker) resumed(e gtidEvent) error {
 		return w.fail(Diverged, diverged(e.gtid, p.Committed, e.committed), "")
 	}
 	return nil
+}
+
+// identify compares when the file was begun with what the position says of it. A position
+// that does not say it gets it: the one where the stream begins, and one that goes on to
+// the next file.
+func (w *walker) identify(h header) error {
+	before := w.created
+	switch {
+	case w.byGTID:
+		return nil
+	case before == 0:
+		w.created = h.seconds
+	case before != h.seconds && h.seconds != 0:
+		return w.fail(Behind, anotherFile(w.file, before, h.seconds), "")
+	}
+	if before != 0 || !w.turns || w.skipTo > 0 {
+		return nil
+	}
+	return w.emit(txn.Transaction{Mark: position.Mark{File: w.file, Pos: w.pos, Created: w.created}, Final: true})
+}
+
+func anotherFile(file string, published, found uint32) *Error {
+	at := func(seconds uint32) string {
+		return time.Unix(int64(seconds), 0).UTC().Format("2006-01-02 15:04:05 MST")
+	}
+	e := newError(Behind, nil, "the server's %s is another file of that name: the one that was published from was begun at %s, this one at %s. "+
+		"The server was reset or restored, and what it wrote since then is not published; compare its rows with what was published, then set a position in one of its binlogs (offset set --file)",
+		file, at(published), at(found))
+	e.Difference = file
+	return e
 }

@@ -35,8 +35,10 @@ type walker struct {
 
 	format *format
 	file   string
-	pos    uint64 // after the event at hand
-	before uint64 // before it
+	// created is when file was begun, 0 when that is not known; see position.Position.
+	created uint32
+	pos     uint64 // after the event at hand
+	before  uint64 // before it
 	// lost says that pos is not known: before the event at hand the server has passed
 	// over so much that its 32 bits do not tell. The next file tells.
 	lost bool
@@ -107,12 +109,12 @@ func newWalker(cfg Config, flavor position.Flavor, from position.Position, emit 
 		flavor: flavor, byGTID: from.HasGTID(), log: cfg.Logger, emit: emit, stats: st,
 		limits: limits{spool: cfg.SpoolThreshold, partRows: cfg.PartRows, partBytes: cfg.PartBytes, uncompressed: cfg.MaxUncompressed},
 		tables: newTables(cfg.Tables.Match),
-		file:   from.File, pos: from.Pos,
+		file:   from.File, pos: from.Pos, created: from.Created,
 		shapes:   shapes{flavor: flavor, needed: cfg.Needed, invalid: cfg.InvalidText, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
 		partials: from.Partials, refusePartial: cfg.RefusePartialUpdates,
 		origins: origins{counts: cfg.Origins},
 		scout:   cfg.scout, tally: cfg.tally,
-		turns: !from.HasGTID() && len(from.Partials) == 0,
+		turns: !from.HasGTID() && len(from.Partials) == 0 && cfg.tally == nil,
 	}
 	if !w.byGTID && needsSkip(from) {
 		w.skipTo, w.pos = from.Pos, 4
@@ -262,7 +264,7 @@ func (w *walker) formatDescription(h header, raw []byte) error {
 	// without a position.
 	w.pos = max(w.pos, uint64(h.pos))
 	w.tally.event(w, h)
-	return nil
+	return w.identify(h)
 }
 
 func (w *walker) rotate(h header, body []byte) error {
@@ -289,13 +291,13 @@ func (w *walker) rotate(h header, body []byte) error {
 	if h.artificial() && file == w.file && pos == w.pos&(1<<32-1) {
 		return nil
 	}
+	if file != w.file {
+		w.created = 0
+	}
 	w.file, w.pos, w.lost = file, max(pos, 4), false
 	w.stats.sent.Store(&place{w.file, w.pos})
 	w.log.Info("reading binlog", slog.String("file", file), slog.Uint64("position", w.pos))
-	if !w.turns || !later {
-		return nil
-	}
-	return w.emit(txn.Transaction{Mark: position.Mark{File: w.file, Pos: w.pos}, Final: true})
+	return nil
 }
 
 // dispatch handles one event without checksum, from the wire or from a

@@ -167,13 +167,16 @@ func TestMarks(t *testing.T) {
 // purge the old one though nothing happens; with GTIDs the set says it all.
 func TestMarksOfFiles(t *testing.T) {
 	anonymous := position.GTID{}
-	turn := position.Mark{File: "binlog.000002", Pos: 4}
+	const head = 127 // the end of a file's format description
+	first := position.Mark{File: "binlog.000001", Pos: head, Created: begun}
+	turn := position.Mark{File: "binlog.000002", Pos: head, Created: begun}
 	for _, c := range []struct {
 		name string
 		from position.Position
 		want []position.Mark
 	}{
-		{"by file", position.Position{File: "binlog.000001", Pos: 4}, []position.Mark{turn}},
+		{"by file", position.Position{File: "binlog.000001", Pos: 4, Created: begun}, []position.Mark{turn}},
+		{"by file of which nothing more is known", position.Position{File: "binlog.000001", Pos: 4}, []position.Mark{first, turn}},
 		{"by GTID", position.Position{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: 4}, nil},
 		{"a transaction is published in part", position.Position{File: "binlog.000001", Pos: 4, Partials: []position.Partial{{}}}, nil},
 	} {
@@ -206,10 +209,22 @@ func TestMarksOfFiles(t *testing.T) {
 		b.Transaction(anonymous, func() { insert(b, 1); insert(b, 2) })
 		b.Rotate("binlog.000003")
 		f.walk(b).want("0[1 2] 0[]")
-		if got := f.out[1].Mark; got.File != "binlog.000003" || got.Pos != 4 {
+		if got := f.out[1].Mark; got.File != "binlog.000003" || got.Pos != head || got.Created != begun {
 			t.Errorf("the mark is %+v", got)
 		}
 	})
+}
+
+// Another file of the name that the position has is no place to go on in.
+func TestF14AnotherFileOfTheSameName(t *testing.T) {
+	f := newFeed(t).byFile()
+	f.from.Created--
+	b := mysqlLog()
+	b.Transaction(position.GTID{}, func() { insert(b, 1) })
+	f.walk(b).fails(canal.Behind, position.GTID{}, "binlog.000001 is another file of that name", "begun at 2023-11-14 22:13:19 UTC, this one at 2023-11-14 22:13:20 UTC")
+	if len(f.out) > 0 {
+		t.Errorf("%s was handed on", idsOf(f.out))
+	}
 }
 
 // A mark may name a transaction only once its commit was read.

@@ -58,7 +58,9 @@ type command struct {
 }
 
 // newer reports a position that version 1 has not.
-func newer(p *position.Position) bool { return p.Choice != 0 || p.InKafka || p.Initial != nil }
+func newer(p *position.Position) bool {
+	return p.Choice != 0 || p.InKafka || p.Initial != nil || p.Created != 0
+}
 
 // needs is the oldest version that has all of the command.
 func (c *command) needs() int {

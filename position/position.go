@@ -19,6 +19,8 @@ type Mark struct {
 	// single transaction may push a file over 4 GiB, beyond the header's field.
 	File string
 	Pos  uint64
+	// Created is Position.Created of File.
+	Created uint32
 	// Committed is the commit time on the originating server: microseconds
 	// precise on MySQL 8.0.1+ (original_commit_timestamp), else whole seconds
 	// from the event header. The zero time means unknown.
@@ -105,6 +107,10 @@ type Position struct {
 	Set  *Set   `json:"gtid_set,omitempty"`
 	File string `json:"file,omitempty"`
 	Pos  uint64 `json:"pos,omitempty"`
+	// Created tells File from another of the same name, which a server has after a
+	// reset or a restore: when it was begun, in seconds since 1970. It is kept while File
+	// and Pos alone count; 0 means that it is not known.
+	Created uint32 `json:"created,omitempty"`
 	// Last and Committed are the fingerprint of the last transaction: a source
 	// that gives the same GTID another commit time has lost and reused it.
 	Last      GTID      `json:"last,omitzero"`
@@ -156,7 +162,7 @@ func (p *Position) Advance(marks ...Mark) {
 			p.Set.AddRange(m.GTID, m.First)
 		}
 		if m.File != "" {
-			p.File, p.Pos = m.File, m.Pos
+			p.File, p.Pos, p.Created = m.File, m.Pos, m.Created
 		}
 		p.Last, p.Committed = m.GTID, m.Committed
 		p.dropWhole()
