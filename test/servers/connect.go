@@ -48,6 +48,8 @@ type ConnectOptions struct {
 	// JVMArgs are more arguments for Java; they win over those given here, which make
 	// for quick starts.
 	JVMArgs []string
+	// Libs is a folder with more jars for the class path; empty for none.
+	Libs string
 	// Connectors are the files of connectors that a standalone worker starts with.
 	Connectors []string
 	// Offsets is the file in which a standalone worker keeps how far its connectors
@@ -109,7 +111,11 @@ func StartConnect(ctx context.Context, options ConnectOptions) (_ *Connect, err 
 		options.Heap = "768m"
 	}
 	args := append([]string{"-Xmx" + options.Heap, "-XX:+UseSerialGC"}, options.JVMArgs...)
-	args = append(args, "-Dlog4j2.configurationFile="+filepath.Join(home, "log4j2.properties"), "-cp", filepath.Join(home, "libs", "*"))
+	classes := filepath.Join(home, "libs", "*")
+	if options.Libs != "" {
+		classes += string(filepath.ListSeparator) + filepath.Join(options.Libs, "*")
+	}
+	args = append(args, "-Dlog4j2.configurationFile="+filepath.Join(home, "log4j2.properties"), "-cp", classes)
 	if options.Distributed {
 		args = append(args, "org.apache.kafka.connect.cli.ConnectDistributed", settings)
 	} else {

@@ -20,19 +20,30 @@ type Kind struct {
 	Start func(ctx context.Context, o servers.Options) (*servers.MySQL, error)
 	Args  []string
 	Class string
+	// Libs is a folder with more jars that Connect needs.
+	Libs string
 	// ExactlyOnce is Connect's for source connectors.
 	ExactlyOnce bool
 	// Config is laid over the connector's.
 	Config map[string]string
 }
 
-// Kinds are MySQL by GTID and by file and position.
-func Kinds() []Kind {
+// Kinds are MySQL by GTID and by file and position, and MariaDB where the folder with its
+// connector's jars is named: they are not among what servers fetches.
+func Kinds(mariadb string) []Kind {
 	const mysql = "io.debezium.connector.mysql.MySqlConnector"
-	return []Kind{
+	kinds := []Kind{
 		{Name: "MySQL by GTID", Start: servers.StartMySQL, Class: mysql, ExactlyOnce: true},
 		{Name: "MySQL by file", Start: servers.StartMySQL, Class: mysql, Args: []string{"--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"}},
 	}
+	if mariadb == "" {
+		return kinds
+	}
+	const class = "io.debezium.connector.mariadb.MariaDbConnector"
+	return append(kinds,
+		Kind{Name: "MariaDB", Start: servers.StartMariaDB, Class: class, Libs: mariadb},
+		Kind{Name: "MariaDB with queries", Start: servers.StartMariaDB, Class: class, Libs: mariadb, Config: map[string]string{"include.query": "true"}},
+	)
 }
 
 // connector is the file of one, for both sides. Each has topics of its own.

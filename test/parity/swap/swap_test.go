@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 3, "how often Debezium is stopped, of each kind")
-	seed   = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of what is written, and of when Debezium is stopped")
+	rounds  = flag.Int("rounds", 3, "how often Debezium is stopped, of each kind")
+	mariadb = flag.String("mariadb", "", "folder with the jars of Debezium's connector for MariaDB and of its driver")
+	seed    = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of what is written, and of when Debezium is stopped")
 )
 
 // TestSwap: Debezium is stopped in good order at random in a stream of transactions, its
@@ -31,7 +32,7 @@ func TestSwap(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("seed %d", *seed)
-	for i, kind := range Kinds() {
+	for i, kind := range Kinds(*mariadb) {
 		t.Run(kind.Name, func(t *testing.T) {
 			s := start(t, kind, kafka, binary, fmt.Sprint("connect", i))
 			for round := range *rounds {
@@ -79,7 +80,7 @@ func start(t *testing.T, kind Kind, kafka *servers.Kafka, binary, name string) *
 	if kind.ExactlyOnce {
 		properties = append(properties, "exactly.once.source.support=enabled")
 	}
-	options := servers.ConnectOptions{Name: name, Kafka: kafka.Addr(), Distributed: true, Properties: properties, Log: t.Output()}
+	options := servers.ConnectOptions{Name: name, Kafka: kafka.Addr(), Distributed: true, Properties: properties, Libs: kind.Libs, Log: t.Output()}
 	if s.worker, err = servers.StartConnect(t.Context(), options); err != nil {
 		t.Fatal(err)
 	}
