@@ -99,8 +99,8 @@ func (s *Server) importOffset(w http.ResponseWriter, r *http.Request) {
 		DryRun   bool            `json:"dry_run,omitempty"`
 	}
 	by, err := readOrder(w, r, &body, &body.orderFields)
-	if err == nil && (body.Debezium == nil || len(body.Debezium.Offset) == 0) {
-		err = invalid("give what Debezium has stored, as debezium.offset")
+	if d := body.Debezium; err == nil && (d == nil || (len(d.Offset) == 0) == (d.Topic == "")) {
+		err = invalid("give what Debezium has stored, as debezium.offset, or the topic that it is in, as debezium.topic")
 	}
 	s.setOffset(w, r, OffsetChoice{Debezium: body.Debezium, DryRun: body.DryRun}, by, err)
 }

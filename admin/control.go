@@ -94,7 +94,11 @@ type OffsetChoice struct {
 // DebeziumOffset is what Debezium has stored of how far it has come.
 type DebeziumOffset struct {
 	// Offset is the JSON object as it is stored: file, pos, gtids, event, row and so on.
-	Offset json.RawMessage `json:"offset"`
+	Offset json.RawMessage `json:"offset,omitempty"`
+	// Topic is where Connect keeps it, at the connector's own brokers, in place of Offset,
+	// and Name the name of Debezium's connector there, if it is another one.
+	Topic string `json:"topic,omitempty"`
+	Name  string `json:"name,omitempty"`
 	// Config has those keys of Debezium's connector by which it is known what an offset
 	// counts: its lists of tables and databases, and include.query. When it is absent, what
 	// the connector here says of them counts.

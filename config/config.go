@@ -159,6 +159,10 @@ type Source struct {
 	// DebeziumOffsets is the file in which a Connect worker keeps offsets; empty for
 	// none.
 	DebeziumOffsets string `yaml:"debezium_offsets"`
+	// DebeziumTopics are topics in which Connect workers keep offsets, that of the connector
+	// first; DebeziumStatus is the one in which they keep states.
+	DebeziumTopics []string `yaml:"debezium_topics"`
+	DebeziumStatus string   `yaml:"debezium_status_topic"`
 	// DebeziumQuery says that Debezium's connector had include.query, so that its offsets
 	// count MariaDB's annotate events.
 	DebeziumQuery bool     `yaml:"debezium_query"`

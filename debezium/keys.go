@@ -265,7 +265,7 @@ func connectRules() []rule {
 		ignored("one connector is one task", "tasks.max", "tasks.max.enforce", "multi.partition.mode", "task.id"),
 		ignored("batches hold what has arrived while the one before was committed, within limits.*", "max.batch.size", "max.queue.size", "poll.interval.ms", "queue.provider.type"),
 		ignored("a batch of whole transactions is committed as soon as there is one", "transaction.boundary", "transaction.boundary.interval.ms"),
-		ignored("positions have a place of their own", "offsets.storage.topic", "offset.flush.interval.ms", "offset.flush.timeout.ms"),
+		ignored("positions have a place of their own", "offset.flush.interval.ms", "offset.flush.timeout.ms"),
 		ignored("errors are logged with their reason, and retried as retry.* says", "errors.retry.timeout", "errors.retry.delay.max.ms", "errors.retry.delay.initial.ms"),
 		ignored("every row that is set aside is logged, up to a limit, and counted", "errors.log.enable"),
 		ignored("payloads are never logged; a dead letter (errors.row, errors.record) has them", "errors.log.include.messages"),

@@ -12,6 +12,26 @@ func (c *connector) offsets() {
 	if l, ok := c.worker.get("offset.storage.file.filename"); ok && l.value != "" && !c.own["source.debezium_offsets"] {
 		c.set(l, "source.debezium_offsets", l.value)
 	}
+	if l, ok := c.worker.get("status.storage.topic"); ok && l.value != "" && !c.own["source.debezium_status_topic"] {
+		c.set(l, "source.debezium_status_topic", l.value)
+	}
+	const setting = "source.debezium_topics"
+	var topics []string // the connector's own first
+	own, isOwn := c.get("offsets.storage.topic")
+	workers, isWorkers := c.worker.get("offset.storage.topic")
+	for _, l := range []located{own, workers} {
+		if l.value != "" {
+			topics = append(topics, l.value)
+		}
+	}
+	switch {
+	case isOwn && c.own[setting]:
+		c.harmless(own, ownPrefix+setting+" is given")
+	case isOwn:
+		c.take(own, setting, topics, "")
+	case isWorkers && len(topics) > 0 && !c.own[setting]:
+		c.set(workers, setting, topics)
+	}
 }
 
 // unknownProviders refuses what is taken and refers to configuration providers that

@@ -147,9 +147,9 @@ func (w *worker) extensions() {
 
 // workerKeys are the worker's keys without meaning here.
 var workerKeys = map[string][]string{
-	"there are no plugins": {"plugin.path", "plugin.discovery"},
-	"positions of Debezium there are not taken over by themselves; docs/migrate-from-debezium.md says how": {"offset.storage."},
-	"positions, decisions and configurations are kept in node.data_dir":                                    {"config.storage.", "status.storage.", "offset.flush.interval.ms", "offset.flush.timeout.ms"},
+	"there are no plugins":                                              {"plugin.path", "plugin.discovery"},
+	"only where the offsets are counts":                                 {"offset.storage."},
+	"positions, decisions and configurations are kept in node.data_dir": {"config.storage.", "status.storage.", "offset.flush.interval.ms", "offset.flush.timeout.ms"},
 	"the nodes of a cluster are named by cluster.peers": {"group.id", "group.instance.id", "session.timeout.ms", "heartbeat.interval.ms", "rebalance.timeout.ms", "worker.",
 		"connect.protocol", "scheduled.rebalance.max.delay.ms", "inter.worker.", "max.poll.interval.ms"},
 	"every setting may be overridden":           {"connector.client.config.override.policy"},
@@ -176,6 +176,12 @@ func (w *worker) key(l located) {
 		return
 	case l.key == "offset.storage.file.filename" && l.value != "":
 		w.line(l, Taken, "source.debezium_offsets", "a connector that has an offset there, and no position here, begins where that is")
+		return
+	case l.key == "offset.storage.topic" && l.value != "":
+		w.line(l, Taken, "source.debezium_topics", "a connector that has an offset there, and no position here, begins where that is")
+		return
+	case l.key == "status.storage.topic" && l.value != "":
+		w.line(l, Taken, "source.debezium_status_topic", "it tells whether Debezium's connector is stopped")
 		return
 	case l.key == "exactly.once.source.support":
 		w.exactlyOnce(l)

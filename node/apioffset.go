@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,7 +183,18 @@ func (o offsetChooser) file(ctx context.Context, file string, pos uint64, before
 // debezium takes what Debezium has stored. The server must answer: whether it has what the
 // offset says decides.
 func (o offsetChooser) debezium(ctx context.Context, given *admin.DebeziumOffset, change *admin.OffsetChange) (position.Position, error) {
-	at, err := offset.Parse(given.Offset)
+	stored := given.Offset
+	if given.Topic != "" {
+		kc, err := kafkaConfig(o.look.node, o.look.cfg)
+		if err != nil {
+			return position.Position{}, unveiled(o.look.cfg, err)
+		}
+		kc.Dialer = o.look.dial
+		if stored, err = storedIn(ctx, kc, given.Topic, cmp.Or(given.Name, o.look.cfg.Name)); err != nil {
+			return position.Position{}, badOffset("%s", o.look.cfg.Veil(err.Error()))
+		}
+	}
+	at, err := offset.Parse(stored)
 	if err != nil {
 		return position.Position{}, badOffset("%v", &offsetError{err})
 	}

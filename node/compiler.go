@@ -34,10 +34,12 @@ type Compiler struct {
 // cfg and of those that are compiled later.
 func (c *Compiler) IgnoreDebeziumOffsets(cfg *config.Config) {
 	for i := range cfg.Connectors {
-		cfg.Connectors[i].Source.DebeziumOffsets = ""
+		forgetDebezium(&cfg.Connectors[i].Source)
 	}
 	c.ignoreOffsets = true
 }
+
+func forgetDebezium(s *config.Source) { s.DebeziumOffsets, s.DebeziumTopics = "", nil }
 
 // ownSection begins the settings of the connector among those of a conversion.
 const ownSection = "connectors[0]."
@@ -100,7 +102,7 @@ func (c *Compiler) build(conversion *debezium.Conversion, blind bool) (*config.C
 		return nil, err
 	}
 	if c.ignoreOffsets {
-		cfg.Connectors[0].Source.DebeziumOffsets = ""
+		forgetDebezium(&cfg.Connectors[0].Source)
 	}
 	return &cfg.Connectors[0], nil
 }

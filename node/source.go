@@ -26,6 +26,8 @@ import (
 // sources opens the binlog of one connector. Secrets and certificates are read
 // again for each connection.
 type sources struct {
+	node  *config.Config
+	dial  dialer // nil for the machine's network
 	cfg   *config.Connector
 	canal canal.Config
 	route *router.Encoder
@@ -105,7 +107,7 @@ func newSources(node *config.Config, c *config.Connector, route *router.Encoder,
 	if origins != nil {
 		base.Origins = func(id uuid.UUID) (bool, error) { return origins(id.String()) }
 	}
-	s := &sources{cfg: c, route: route, patterns: tables.HasPatterns()}
+	s := &sources{node: node, dial: in.dial, cfg: c, route: route, patterns: tables.HasPatterns()}
 	base.Progress = func(step string) { s.step.Store(&step) }
 	s.canal = base
 	return s, nil

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 
 	"github.com/binlog-outbox/binlog-outbox/debezium/offset"
+	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
@@ -23,27 +25,115 @@ const maxOffsets = 64 << 20
 // has none of its own begins; nil when there is none to be looked for. Rows would be lost or
 // repeated without it.
 func (s *sources) inherited(ctx context.Context) (*position.Position, error) {
-	path := s.cfg.Source.DebeziumOffsets
-	if path == "" {
-		return nil, nil
+	c := &s.cfg.Source
+	if c.DebeziumOffsets != "" {
+		stored, err := s.inFile(c.DebeziumOffsets)
+		if err != nil {
+			return nil, &inheritError{name: s.cfg.Name, where: c.DebeziumOffsets, unread: true, err: err}
+		}
+		if stored != nil {
+			return s.inherit(ctx, c.DebeziumOffsets, stored)
+		}
 	}
-	key := offset.Key{Connector: s.cfg.Name, Server: s.cfg.TopicPrefix}
+	for _, topic := range c.DebeziumTopics {
+		stored, err := s.inTopic(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		if stored != nil {
+			return s.inherit(ctx, "topic "+topic, stored)
+		}
+	}
+	return nil, nil
+}
+
+func (s *sources) key() offset.Key {
+	return offset.Key{Connector: s.cfg.Name, Server: s.cfg.TopicPrefix}
+}
+
+func (s *sources) inFile(path string) ([]byte, error) {
 	data, err := readOffsets(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var entries []offset.Entry
-	if err == nil {
-		entries, err = offset.ReadFile(data)
-	}
 	if err != nil {
-		return nil, &inheritError{name: s.cfg.Name, where: path, unread: true, err: err}
+		return nil, err
 	}
-	stored := offset.Find(entries, key)
-	if stored == nil {
+	entries, err := offset.ReadFile(data)
+	return offset.Find(entries, s.key()), err
+}
+
+// inTopic returns the connector's offset in a topic, once Debezium's connector is stopped.
+func (s *sources) inTopic(ctx context.Context, topic string) ([]byte, error) {
+	kc, err := kafkaConfig(s.node, s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	kc.Dialer = s.dial
+	entries, err := offsetsIn(ctx, kc, topic)
+	if e, ok := errors.AsType[*kafka.Error](err); ok && e.Code == kafka.TopicMissing {
 		return nil, nil
 	}
-	return s.inherit(ctx, path, stored)
+	stored := offset.Find(entries, s.key())
+	if stored == nil || err != nil {
+		return nil, err
+	}
+	return stored, s.stopped(ctx, kc, topic)
+}
+
+// offsetsIn reads what a topic of a worker's has of Debezium's connectors.
+func offsetsIn(ctx context.Context, kc kafka.Config, topic string) ([]offset.Entry, error) {
+	all, err := kafka.Latest(ctx, kc, topic, func(key []byte) bool {
+		_, ok := offset.ParseKey(key)
+		return ok
+	})
+	var out []offset.Entry
+	for key, value := range all {
+		out = append(out, offset.Entry{Key: []byte(key), Value: value})
+	}
+	return out, err
+}
+
+// OffsetInTopic reads the offset of one of Debezium's connectors in a topic of brokers that
+// ask for no credentials.
+func OffsetInTopic(ctx context.Context, brokers []string, topic, name string) (json.RawMessage, error) {
+	kc := kafka.DefaultConfig()
+	kc.Brokers, kc.Connector = brokers, name
+	return storedIn(ctx, kc, topic, name)
+}
+
+func storedIn(ctx context.Context, kc kafka.Config, topic, name string) (json.RawMessage, error) {
+	entries, err := offsetsIn(ctx, kc, topic)
+	if err != nil {
+		return nil, err
+	}
+	key := offset.Key{Connector: name}
+	if stored := offset.Find(entries, key); stored != nil {
+		return stored, nil
+	}
+	return nil, fmt.Errorf("topic %s: %w", topic, offset.NotFound(entries, key))
+}
+
+// stopped returns an error that passes while Debezium's connector may publish more than its
+// offset says.
+func (s *sources) stopped(ctx context.Context, kc kafka.Config, topic string) error {
+	where := "topic " + topic
+	if s.cfg.Source.DebeziumStatus == "" {
+		return &inheritError{name: s.cfg.Name, where: where, waiting: true, err: errors.New("whether Debezium's connector is stopped is not known without source.debezium_status_topic")}
+	}
+	states, err := kafka.Latest(ctx, kc, s.cfg.Source.DebeziumStatus, func(key []byte) bool {
+		_, ok := offset.StatusOf(key, s.cfg.Name)
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	for key, value := range states {
+		if why := offset.Runs([]byte(key), value, s.cfg.Name); why != "" {
+			return &inheritError{name: s.cfg.Name, where: where, waiting: true, err: errors.New(why)}
+		}
+	}
+	return nil
 }
 
 func (s *sources) inherit(ctx context.Context, where string, stored []byte) (*position.Position, error) {
@@ -82,18 +172,23 @@ func readOffsets(path string) ([]byte, error) {
 // inheritError is a position of Debezium's that can't be taken over.
 type inheritError struct {
 	name, where string
-	// unread is set when it can't be told whether there is one.
-	unread bool
-	err    error
+	// unread is set when it can't be told whether there is one, waiting when Debezium's
+	// connector is not stopped.
+	unread, waiting bool
+	err             error
 }
 
 func (e *inheritError) Error() string {
+	if e.waiting {
+		return fmt.Sprintf("Debezium has a position of connector %s in %s, and there is none here: this connector begins there as soon as Debezium's is STOPPED (%v). "+
+			"PUT /connectors/%s/stop at Connect, or run with --%s", e.name, e.where, e.err, e.name, IgnoreDebeziumOffset)
+	}
 	if e.unread {
 		return fmt.Sprintf("whether Debezium has a position of connector %s in %s can't be told (%v): give this process the right to read it, have Debezium write it anew, or run with --%s", e.name, e.where, e.err, IgnoreDebeziumOffset)
 	}
 	return fmt.Sprintf("Debezium has a position of connector %s in %s, and there is none here: to begin without it would lose or repeat rows. It can't be taken over by itself (%v). "+
 		"Set one with \"offset import\" or \"offset set\" while the connector is stopped, or run with --%s (docs/migrate-from-debezium.md)", e.name, e.where, e.err, IgnoreDebeziumOffset)
 }
-func (e *inheritError) Unwrap() error { return e.err }
-func (*inheritError) Retryable() bool { return false }
-func (*inheritError) ErrCode() string { return "debezium_offset_found" }
+func (e *inheritError) Unwrap() error   { return e.err }
+func (e *inheritError) Retryable() bool { return e.waiting }
+func (*inheritError) ErrCode() string   { return "debezium_offset_found" }

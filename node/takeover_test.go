@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/config"
@@ -129,4 +132,56 @@ connectors:
 			eventually(t, "all rows", func() bool { return n.of("shop").Published == 5 })
 		})
 	}
+}
+
+// An offset in a topic is waited for while Connect says that Debezium's connector may
+// still publish; the connector's own topic counts before the worker's.
+func TestConnectorWaitsUntilDebeziumIsStopped(t *testing.T) {
+	const sid = canaltest.SID
+	source, k := canaltest.StartOutbox(t, 5), kafkatest.Start(t)
+	for _, topic := range []string{"connect-offsets", "own-offsets", "connect-status"} {
+		k.Topic(topic, 2, nil)
+	}
+	put := func(topic, key, value string) {
+		t.Helper()
+		cl, err := kgo.NewClient(kgo.SeedBrokers(k.Brokers()...), kgo.DefaultProduceTopic(topic))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Key: []byte(key), Value: []byte(value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("connect-offsets", `["shop",{"server":"shop"}]`, `{"file":"binlog.000001","pos":4,"gtids":"`+sid+`:1"}`)
+	put("own-offsets", `["shop",{"server":"shop"}]`, `{"file":"binlog.000001","pos":4,"gtids":"`+sid+`:1-2"}`)
+	put("connect-status", "status-connector-shop", `{"state":"RUNNING"}`)
+	put("connect-status", "status-task-shop-0", `{"state":"RUNNING"}`)
+	worker := workerFile(k.Brokers()[0], "offset.storage.topic=connect-offsets\nstatus.storage.topic=connect-status\nbinlog.outbox.kafka.delivery=at_least_once\n")
+	conversion, err := debezium.Convert(debezium.Options{Worker: worker, Connectors: []debezium.File{{Name: "c.json", Data: keys("shop",
+		"offsets.storage.topic", "own-offsets", "database.port", strconv.Itoa(source.Port()), "database.user", canaltest.User, "database.password", canaltest.Password,
+		"table.include.list", "sho..outbox", "binlog.outbox.retry.max", "200ms", "binlog.outbox.retry.initial", "50ms", "binlog.outbox.kafka.create_topics.replication_factor", "1")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Build(conversion.Layer(), config.Environ([]string{"BINLOG_OUTBOX_DATA_DIR=" + t.TempDir(), "BINLOG_OUTBOX_ADMIN_LISTEN=127.0.0.1:0"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := runNode(t, cfg, Options{})
+	waits := func(why string) {
+		t.Helper()
+		eventually(t, "the connector waits", func() bool {
+			e := n.of("shop").LastError
+			return e != nil && e.Code == "debezium_offset_found" && strings.Contains(e.Message, why)
+		})
+		if c := n.of("shop"); c.Published != 0 || c.State == "failed" {
+			t.Errorf("%+v", c)
+		}
+	}
+	waits("RUNNING")
+	put("connect-status", "status-connector-shop", `{"state":"STOPPED"}`)
+	waits("its task is RUNNING")
+	put("connect-status", "status-task-shop-0", `{"state":"UNASSIGNED"}`)
+	eventually(t, "the rows after the offset", func() bool { return n.of("shop").Published == 3 })
 }

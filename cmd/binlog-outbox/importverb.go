@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/debezium/offset"
+	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // maxStored bounds what a worker answers or has in a file, some hundred bytes for each
@@ -33,6 +34,8 @@ func (r *remote) offsetImport() *cobra.Command {
 	})
 	f := c.Flags()
 	f.StringVar(&from.connect, "from-connect", "", "`URL` of a running Connect worker (3.5 or newer)")
+	f.StringVar(&from.topic, "from-topic", "", "`topic` in which Connect keeps offsets (offset.storage.topic), at the brokers of the connector here")
+	f.StringSliceVar(&from.brokers, "brokers", nil, "`addresses` of other brokers, which ask for no credentials, that have --from-topic")
 	f.StringVar(&from.file, "from-file", "", "`file` in which a standalone worker or Debezium Server keeps offsets (offset.storage.file.filename)")
 	f.StringVar(&from.name, "debezium-name", "", "`name` of Debezium's connector, if it is another one; Debezium Server's is its sink's type, as kafka")
 	f.BoolVar(&dry, "dry-run", false, "only tell what would be done")
@@ -51,17 +54,29 @@ func (r *remote) offsetImport() *cobra.Command {
 
 // debeziumStore is where Debezium has an offset.
 type debeziumStore struct {
-	connect, file string
-	name          string
+	connect, topic, file string
+	brokers              []string
+	name                 string
 }
 
 // read returns what a node wants to know of the offset.
 func (s *debeziumStore) read(ctx context.Context) (map[string]any, error) {
+	ways := 0
+	for _, given := range []string{s.connect, s.topic, s.file} {
+		if given != "" {
+			ways++
+		}
+	}
 	switch {
-	case (s.connect != "") == (s.file != ""):
-		return nil, &usageError{err: errors.New("import wants one of --from-connect and --from-file")}
+	case ways != 1 || len(s.brokers) > 0 && s.topic == "":
+		return nil, &usageError{err: errors.New("import wants one of --from-connect, --from-topic (with --brokers or without) and --from-file")}
 	case s.connect != "":
 		return s.fromConnect(ctx)
+	case len(s.brokers) > 0:
+		stored, err := node.OffsetInTopic(ctx, s.brokers, s.topic, s.name)
+		return map[string]any{"offset": stored}, err
+	case s.topic != "":
+		return map[string]any{"topic": s.topic, "name": s.name}, nil
 	default:
 		return s.fromFile()
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/debezium/offset/offsettest"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
@@ -32,8 +34,22 @@ func connectWorker(t *testing.T, state, tasks, offsets string) (url string) {
 // TestOffsetImport: an offset is taken over from a worker and from its file, and nothing
 // changes where it may not be.
 func TestOffsetImport(t *testing.T) {
-	url := served(t, canaltest.StartOutbox(t, 10), kafkatest.Start(t).Brokers()[0])
+	k := kafkatest.Start(t)
+	k.Topic("connect-offsets", 5, nil)
+	url := served(t, canaltest.StartOutbox(t, 10), k.Brokers()[0])
 	published(t, url, sid+":1-10")
+	put := func(key, value string) {
+		t.Helper()
+		cl, err := kgo.NewClient(kgo.SeedBrokers(k.Brokers()...), kgo.DefaultProduceTopic("connect-offsets"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Key: []byte(key), Value: []byte(value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(`["shop",{"server":"shop"}]`, `{"file":"binlog.000001","pos":4,"gtids":"`+sid+`:1-7","event":2,"row":1,"ts_sec":1700000000}`)
 	const inside = `{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-3","event":2,"row":1,"ts_sec":1700000000,"server_id":1}`
 	stored := func(offset string) string {
 		return `{"offsets":[{"partition":{"server":"shop"},"offset":` + offset + `}]}`
@@ -64,6 +80,12 @@ func TestOffsetImport(t *testing.T) {
 		{"", nil, 0, sid + ":1-10"},
 		{"taken over", []string{"--from-connect", worker("STOPPED")}, exitOK, "come again: 6, that are passed over: 0"},
 		{"", nil, 0, sid + ":1-4"},
+		{"from a topic", []string{"--from-topic", "connect-offsets"}, exitOK, "done; resume the connector"},
+		{"", nil, 0, sid + ":1-8"},
+		{"from a topic of named brokers", []string{"--from-topic", "connect-offsets", "--brokers", k.Brokers()[0], "--dry-run"}, exitOK, sid + ":1-8"},
+		{"of nobody in the topic", []string{"--from-topic", "connect-offsets", "--debezium-name", "other"}, exitFailed, "there are some of shop (topic.prefix shop)"},
+		{"from no topic", []string{"--from-topic", "nobodys"}, exitFailed, "topic_missing"},
+		{"from brokers", []string{"--brokers", k.Brokers()[0]}, exitUsage, "wants one of"},
 		{"from Debezium Server's file", []string{"--from-file", write(t, "whole", file), "--debezium-name", "kafka"}, exitOK, "done; resume the connector"},
 		{"", nil, 0, sid + ":1-7"},
 	} {

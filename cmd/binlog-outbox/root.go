@@ -172,11 +172,11 @@ func newRun(p *program) *cobra.Command {
 				comp.IgnoreDebeziumOffsets(cfg)
 			}
 			log := node.NewLogger(cfg.Log, p.stderr)
-			tellOfKeys(log, p.lines, p.ignoreOffset)
+			tellOfKeys(log, p.lines)
 			return runDaemon(c.Context(), cfg, comp, log)
 		},
 	}
-	run.Flags().BoolVar(&p.ignoreOffset, node.IgnoreDebeziumOffset, false, "begin without the positions that Debezium has in the worker's offset.storage.file.filename")
+	run.Flags().BoolVar(&p.ignoreOffset, node.IgnoreDebeziumOffset, false, "begin without the positions that Debezium has in the worker's offset.storage.file.filename or .topic")
 	return run
 }
 

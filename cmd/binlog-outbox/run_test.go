@@ -14,14 +14,14 @@ import (
 
 // run says of every key without effect why it has none.
 func TestRunTellsOfKeysThatItPassesOver(t *testing.T) {
-	p := &program{worker: write(t, "worker.properties", goodWorker+"plugin.path=/x\noffset.storage.topic=connect-offsets\n"), tolerate: true,
+	p := &program{worker: write(t, "worker.properties", goodWorker+"plugin.path=/x\n"), tolerate: true,
 		environ: []string{"BINLOG_OUTBOX_DATA_DIR=" + t.TempDir()}}
 	if _, err := p.load([]string{write(t, "c.json", strings.Replace(goodJSON, `"config": {`, `"config": {"database.history.kafka.topic": "h", "nobody.knows": "1", "database.history": "x", "max.queue.size": "1",`, 1))}); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	tellOfKeys(slog.New(slog.NewTextHandler(&b, nil)), p.lines, false)
-	for _, want := range []string{"key=plugin.path", "key=nobody.knows", "key=max.queue.size", "level=WARN msg=\"this topic is not looked at"} {
+	tellOfKeys(slog.New(slog.NewTextHandler(&b, nil)), p.lines)
+	for _, want := range []string{"key=plugin.path", "key=nobody.knows", "key=max.queue.size"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%s is not told:\n%s", want, b.String())
 		}

@@ -107,3 +107,27 @@ func TestParseREST(t *testing.T) {
 		}
 	}
 }
+
+func TestRuns(t *testing.T) {
+	for _, test := range []struct{ key, value, want string }{
+		{"status-connector-shop", `{"state":"STOPPED"}`, ""},
+		{"status-connector-shop", `{"state":"RUNNING"}`, "it is RUNNING"},
+		{"status-connector-shop", `{"state":"PAUSED"}`, "it is PAUSED"},
+		{"status-connector-shop", `{"state":"UNASSIGNED"}`, "it is UNASSIGNED"}, // Connect starts it again
+		{"status-connector-shop", `?`, "can't be read"},
+		{"status-connector-shop", "", ""}, // it was deleted
+		{"status-connector-shop-2", `{"state":"RUNNING"}`, ""},
+		{"status-task-shop-0", `{"state":"RUNNING"}`, "its task is RUNNING"},
+		{"status-task-shop-0", `{"state":"UNASSIGNED"}`, ""},
+		{"status-task-shop-2-0", `{"state":"RUNNING"}`, ""}, // of connector shop-2
+		{"status-topic-shop", `{"state":"RUNNING"}`, ""},
+	} {
+		var value []byte
+		if test.value != "" {
+			value = []byte(test.value)
+		}
+		if got := Runs([]byte(test.key), value, "shop"); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s %s: %q, want %q", test.key, test.value, got, test.want)
+		}
+	}
+}
