@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // Connect is what the Kafka Connect REST API needs of the node beside Control. Its
@@ -76,7 +78,7 @@ type ConnectPut struct {
 	Name   string
 	Config map[string]string
 	// State is what a new connector begins in; empty is Running.
-	State RunState
+	State ha.RunState
 }
 
 // ConnectKey is one key of a configuration.
@@ -127,9 +129,9 @@ func NewConnectAPI(connect Connect, control Control, log *slog.Logger) *ConnectA
 	handle("PATCH /connectors/{name}/config", a.patchConfig)
 	handle("GET /connectors/{name}/status", a.getStatus)
 	handle("POST /connectors/{name}/restart", a.restart)
-	handle("PUT /connectors/{name}/pause", a.setState(Paused, http.StatusAccepted))
-	handle("PUT /connectors/{name}/resume", a.setState(Running, http.StatusAccepted))
-	handle("PUT /connectors/{name}/stop", a.setState(Stopped, http.StatusNoContent))
+	handle("PUT /connectors/{name}/pause", a.setState(ha.Paused, http.StatusAccepted))
+	handle("PUT /connectors/{name}/resume", a.setState(ha.Running, http.StatusAccepted))
+	handle("PUT /connectors/{name}/stop", a.setState(ha.Stopped, http.StatusNoContent))
 	handle("GET /connectors/{name}/tasks", a.tasks)
 	handle("GET /connectors/{name}/tasks/{task}/status", a.taskStatus)
 	handle("POST /connectors/{name}/tasks/{task}/restart", a.restartTask)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // connectOffset is one entry of offsets: partition and offset of Debezium's MySQL
@@ -49,7 +51,7 @@ func (a *ConnectAPI) stopped(r *http.Request) (*ConnectConnector, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case c.Wanted.State != Stopped:
+	case c.Wanted.State != ha.Stopped:
 		return nil, refused(http.StatusBadRequest, notStopped, c.Name)
 	}
 	return c, nil

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // The states as Connect writes them.
@@ -60,9 +62,9 @@ func (c *ConnectConnector) status() connectStatus {
 	task := s.Connector
 	switch c.State {
 	case "running":
-	case string(Paused):
+	case string(ha.Paused):
 		s.Connector.State, task.State = connectPaused, connectPaused
-	case string(Stopped):
+	case string(ha.Stopped):
 		s.Connector.State = connectStopped
 		return s
 	case "failed":
@@ -73,7 +75,7 @@ func (c *ConnectConnector) status() connectStatus {
 		task.State, task.Trace = connectFailed, c.trace()
 	default:
 		s.Connector.State, task.State = connectUnassigned, connectUnassigned
-		if c.Wanted.State == Stopped {
+		if c.Wanted.State == ha.Stopped {
 			return s
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 func (a *ConnectAPI) create(r *http.Request) (httpAnswer, error) {
@@ -30,9 +32,9 @@ func (a *ConnectAPI) create(r *http.Request) (httpAnswer, error) {
 	switch strings.ToUpper(body.Initial) {
 	case "", "RUNNING":
 	case connectPaused:
-		put.State = Paused
+		put.State = ha.Paused
 	case connectStopped:
-		put.State = Stopped
+		put.State = ha.Stopped
 	default:
 		return httpAnswer{}, refused(http.StatusBadRequest, "initial_state %q is not one of RUNNING, PAUSED, STOPPED", body.Initial)
 	}
@@ -151,7 +153,7 @@ func (a *ConnectAPI) delete(r *http.Request) (httpAnswer, error) {
 	return httpAnswer{status: http.StatusNoContent}, nil
 }
 
-func (a *ConnectAPI) setState(want RunState, status int) func(*http.Request) (httpAnswer, error) {
+func (a *ConnectAPI) setState(want ha.RunState, status int) func(*http.Request) (httpAnswer, error) {
 	return func(r *http.Request) (httpAnswer, error) {
 		c, err := a.named(r)
 		if err != nil {

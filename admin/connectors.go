@@ -1,6 +1,10 @@
 package admin
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
+)
 
 // handle registers the handler of a route, which needs a role.
 type handle func(need Role, pattern string, h http.HandlerFunc)
@@ -9,7 +13,7 @@ type handle func(need Role, pattern string, h http.HandlerFunc)
 func (s *Server) controlRoutes(handle handle) {
 	handle(View, "GET /v1/connectors", s.listConnectors)
 	handle(View, "GET /v1/connectors/{name}", s.getConnector)
-	for action, want := range map[string]RunState{"pause": Paused, "resume": Running, "stop": Stopped} {
+	for action, want := range map[string]ha.RunState{"pause": ha.Paused, "resume": ha.Running, "stop": ha.Stopped} {
 		handle(Operate, "PUT /v1/connectors/{name}/"+action, func(w http.ResponseWriter, r *http.Request) { s.setRunState(w, r, want) })
 	}
 	handle(Operate, "POST /v1/connectors/{name}/restart", s.restart)
@@ -40,7 +44,7 @@ func (s *Server) answerConnector(w http.ResponseWriter, code int, name string) {
 	writeJSON(w, code, c)
 }
 
-func (s *Server) setRunState(w http.ResponseWriter, r *http.Request, want RunState) {
+func (s *Server) setRunState(w http.ResponseWriter, r *http.Request, want ha.RunState) {
 	var body orderFields
 	by, err := readOrder(w, r, &body, &body)
 	if err == nil {

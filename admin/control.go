@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // Control is what operators may ask of the cluster, at any of its nodes: what the
@@ -14,7 +16,7 @@ type Control interface {
 	// Connector returns one connector as this node knows it.
 	Connector(name string) (Connector, error)
 	// SetRunState stores what is wanted of a connector and does not wait for it.
-	SetRunState(ctx context.Context, name string, want RunState, by Order) error
+	SetRunState(ctx context.Context, name string, want ha.RunState, by Order) error
 	// Restart begins a fresh term of a connector, which ends the state failed.
 	Restart(ctx context.Context, name string, by Order) error
 	// Offset returns the replicated position, which on a follower may be old.
@@ -37,26 +39,6 @@ type Control interface {
 // or what the asker claims to be, marked as such.
 type Order struct {
 	By, Reason string
-}
-
-// RunState is what an operator wants of a connector.
-type RunState string
-
-// The run states. Paused and stopped connectors publish nothing; the position of a
-// stopped one may be set.
-const (
-	Running RunState = "running"
-	Paused  RunState = "paused"
-	Stopped RunState = "stopped"
-)
-
-// Wanted is what operators want of a connector.
-type Wanted struct {
-	State RunState `json:"state"`
-	// The others are empty until somebody asks for a state.
-	Reason string     `json:"reason,omitempty"`
-	By     string     `json:"by,omitempty"`
-	At     *time.Time `json:"at,omitempty"`
 }
 
 // Offset is the answer of GET /v1/connectors/{name}/offset: the position that is

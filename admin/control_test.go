@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // fakeControl remembers what it was asked for.
@@ -36,10 +38,10 @@ func (f *fakeControl) Connector(name string) (Connector, error) {
 	if name != "orders" {
 		return Connector{}, &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
 	}
-	return Connector{Name: name, State: "running", Phase: "streaming", Wanted: Wanted{State: Running}}, nil
+	return Connector{Name: name, State: "running", Phase: "streaming", Wanted: ha.RunStatus{State: ha.Running}}, nil
 }
 
-func (f *fakeControl) SetRunState(_ context.Context, name string, want RunState, by Order) error {
+func (f *fakeControl) SetRunState(_ context.Context, name string, want ha.RunState, by Order) error {
 	return f.note(string(want), name, by)
 }
 

@@ -6,13 +6,15 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // Operations is what may be asked of the cluster and of the node, apart from
 // connectors. What is said of Control is true of it.
 type Operations interface {
 	// Cluster returns the cluster as this node knows it.
-	Cluster() Cluster
+	Cluster() ha.Status
 	AddMember(ctx context.Context, id, address string, by Order) error
 	// RemoveMember refuses to leave the cluster without a majority, unless forced.
 	RemoveMember(ctx context.Context, id string, force bool, by Order) error
@@ -22,53 +24,13 @@ type Operations interface {
 	// Snapshot writes what this node has of the replicated state.
 	Snapshot(ctx context.Context, w io.Writer, by Order) error
 	// Audit returns the last writes, oldest first.
-	Audit() []AuditEntry
+	Audit() []ha.AuditEntry
 	// Config returns the effective configuration as JSON, with secrets masked.
 	Config() (json.RawMessage, error)
 	// Loggers returns the loggers of this node.
 	Loggers() []Logger
 	// SetLogger changes a logger's level on this node until it ends, or for a time.
 	SetLogger(name, level string, during time.Duration, by Order) error
-}
-
-// Cluster is the answer of GET /v1/cluster.
-type Cluster struct {
-	ID     string `json:"id,omitempty"`
-	Node   string `json:"node"`
-	Role   string `json:"role"`
-	Leader string `json:"leader"`
-	Term   uint64 `json:"term"`
-	// The indexes are of the replicated log, as this node has it.
-	CommitIndex  uint64 `json:"commit_index"`
-	AppliedIndex uint64 `json:"applied_index"`
-	LastIndex    uint64 `json:"last_index"`
-	// LastContact is how long ago the leader was heard of, in seconds; absent for never.
-	LastContact *float64 `json:"last_contact_seconds,omitempty"`
-	Ready       bool     `json:"ready"`
-	Error       string   `json:"error,omitempty"`
-	Members     []Member `json:"members"`
-}
-
-// Member is one node of the cluster.
-type Member struct {
-	ID      string `json:"id"`
-	Address string `json:"address"`
-	Voter   bool   `json:"voter"`
-	Leader  bool   `json:"leader"`
-	// Reachable is what the leader knows; absent on other nodes.
-	Reachable *bool `json:"reachable,omitempty"`
-}
-
-// AuditEntry is one write that was carried out.
-type AuditEntry struct {
-	// Index is its place in the replicated log.
-	Index     uint64    `json:"index"`
-	At        time.Time `json:"at"`
-	By        string    `json:"by"`
-	Action    string    `json:"action"`
-	Connector string    `json:"connector,omitempty"`
-	Reason    string    `json:"reason,omitempty"`
-	Detail    string    `json:"detail,omitempty"`
 }
 
 // Logger is one part of the program that logs.
@@ -86,7 +48,7 @@ func (s *Server) operationRoutes(handle handle) {
 	handle(View, "GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.control.Cluster()) })
 	handle(View, "GET /v1/cluster/members", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, struct {
-			Members []Member `json:"members"`
+			Members []ha.Member `json:"members"`
 		}{s.control.Cluster().Members})
 	})
 	handle(Admin, "POST /v1/cluster/members", s.addMember)
@@ -96,7 +58,7 @@ func (s *Server) operationRoutes(handle handle) {
 	handle(Admin, "GET /v1/cluster/snapshot", s.snapshot)
 	handle(View, "GET /v1/audit", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, struct {
-			Entries []AuditEntry `json:"entries"`
+			Entries []ha.AuditEntry `json:"entries"`
 		}{s.control.Audit()})
 	})
 	handle(View, "GET /v1/config", s.config)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // fakeOperations remembers what it was asked for.
@@ -23,9 +25,9 @@ func (f *fakeOperations) do(by Order, words ...string) error {
 	return f.fail
 }
 
-func (f *fakeOperations) Cluster() Cluster {
+func (f *fakeOperations) Cluster() ha.Status {
 	yes := true
-	return Cluster{Node: "n1", Leader: "n1", Role: "leader", Term: 3, Members: []Member{{ID: "n1", Voter: true, Leader: true, Reachable: &yes}}}
+	return ha.Status{NodeID: "n1", LeaderID: "n1", Role: "leader", Term: 3, Members: []ha.Member{{ID: "n1", Voter: true, Leader: true, Reachable: &yes}}}
 }
 
 func (f *fakeOperations) AddMember(_ context.Context, id, address string, by Order) error {
@@ -55,8 +57,8 @@ func (f *fakeOperations) Snapshot(_ context.Context, w io.Writer, by Order) erro
 	return err
 }
 
-func (f *fakeOperations) Audit() []AuditEntry {
-	return []AuditEntry{{Index: 4, By: "ann", Action: "set_run_state", Connector: "orders", Reason: "deploy"}}
+func (f *fakeOperations) Audit() []ha.AuditEntry {
+	return []ha.AuditEntry{{Index: 4, By: "ann", Action: "set_run_state", Connector: "orders", Reason: "deploy"}}
 }
 
 func (f *fakeOperations) Config() (json.RawMessage, error) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,7 +26,7 @@ func (f *fakeNode) Status() Status {
 	if f.stuck != nil {
 		<-f.stuck
 	}
-	return Status{Node: "n1", Role: "leader", Term: 7, Connectors: []Connector{{Name: "orders", State: "running", Wanted: Wanted{State: Running}, Phase: "streaming"}}}
+	return Status{Node: "n1", Role: "leader", Term: 7, Connectors: []Connector{{Name: "orders", State: "running", Wanted: ha.RunStatus{State: ha.Running}, Phase: "streaming"}}}
 }
 
 // serveBoth runs a server until the test ends and returns its URL.

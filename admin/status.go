@@ -1,6 +1,10 @@
 package admin
 
-import "time"
+import (
+	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/ha"
+)
 
 // Status is the answer of GET /v1/status.
 type Status struct {
@@ -23,14 +27,14 @@ type Connector struct {
 	// "initial rows" while those that stood in the tables at the start are published.
 	Phase string `json:"phase,omitempty"`
 	// Wanted is what operators want of the connector, on every node.
-	Wanted    Wanted    `json:"wanted"`
-	Since     time.Time `json:"since"`
-	Delivery  string    `json:"delivery"`
-	Source    *Source   `json:"source,omitempty"`
-	Position  Position  `json:"position"`
-	Published uint64    `json:"published_records"`
-	Terms     uint64    `json:"terms"`
-	Queue     Queue     `json:"queue"`
+	Wanted    ha.RunStatus `json:"wanted"`
+	Since     time.Time    `json:"since"`
+	Delivery  string       `json:"delivery"`
+	Source    *Source      `json:"source,omitempty"`
+	Position  Position     `json:"position"`
+	Published uint64       `json:"published_records"`
+	Terms     uint64       `json:"terms"`
+	Queue     Queue        `json:"queue"`
 	// LagSeconds is the age of the oldest transaction that the source has committed and
 	// that is not published, 0 when there is none; absent while that is not known.
 	LagSeconds *float64 `json:"lag_seconds,omitempty"`

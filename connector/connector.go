@@ -134,8 +134,8 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	}()
 	attempts, first := 0, true
 	for stop.Err() == nil && lease.Err() == nil {
-		if want := c.positions.RunState(); want != Running {
-			c.setState(State(want), nil)
+		if want := c.positions.Wanted(); want != StateRunning {
+			c.setState(want, nil)
 			c.waitWhile(open, want, 0, nil)
 			pause.Reset()
 			attempts = 0
@@ -173,7 +173,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 		attempts++
 		if !retryable(err) || c.cfg.MaxAttempts >= 0 && attempts > c.cfg.MaxAttempts {
 			c.fail(err)
-			c.waitWhile(open, Running, 0, func() bool { return c.newlyDecided(err) })
+			c.waitWhile(open, StateRunning, 0, func() bool { return c.newlyDecided(err) })
 			pause.Reset()
 			attempts = 0
 			continue
@@ -183,7 +183,7 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 		}
 		d := pause.NextBackOff()
 		c.retrying(err, d)
-		c.waitWhile(open, Running, d, nil)
+		c.waitWhile(open, StateRunning, d, nil)
 	}
 }
 
@@ -202,7 +202,7 @@ func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64, firs
 		defer close(watching)
 		for stop.Err() == nil {
 			changed := c.positions.Changed()
-			if c.positions.RunState() != Running {
+			if c.positions.Wanted() != StateRunning {
 				end(errTermRestart)
 			}
 			select {
@@ -237,7 +237,7 @@ var errDrain = errors.New("what had been read could not be published in time")
 // waitWhile returns when the wanted state is no longer the given one, a restart
 // was asked for, ctx ended, after d if that is not zero, or when something in the
 // store has changed and helped reports true.
-func (c *Connector) waitWhile(ctx context.Context, state RunState, d time.Duration, helped func() bool) {
+func (c *Connector) waitWhile(ctx context.Context, state State, d time.Duration, helped func() bool) {
 	var after <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -246,7 +246,7 @@ func (c *Connector) waitWhile(ctx context.Context, state RunState, d time.Durati
 	}
 	for {
 		changed := c.positions.Changed()
-		if c.positions.RunState() != state || helped != nil && helped() {
+		if c.positions.Wanted() != state || helped != nil && helped() {
 			return
 		}
 		select {

@@ -137,14 +137,14 @@ func TestAwaySourceIsWaitedFor(t *testing.T) {
 
 // Paused and stopped publish nothing and say so; resuming repeats nothing.
 func TestPauseAndStop(t *testing.T) {
-	for _, want := range []RunState{Paused, Stopped} {
+	for _, want := range []State{StatePaused, StateStopped} {
 		synctest.Test(t, func(t *testing.T) {
 			w := quietWorld()
 			c := w.start(t)
 			time.Sleep(2 * time.Second)
 			w.set(want)
 			settle()
-			if s := c.Status(); s.State != State(want) || s.Source != nil {
+			if s := c.Status(); s.State != want || s.Source != nil {
 				t.Fatalf("state %s, want %s", s.State, want)
 			}
 			w.mu.Lock()
@@ -156,7 +156,7 @@ func TestPauseAndStop(t *testing.T) {
 				t.Errorf("%s, but %d records more", want, len(w.log)-n)
 			}
 			w.mu.Unlock()
-			w.set(Running)
+			w.set(StateRunning)
 			settle()
 			w.check(t, 3)
 			if uint64(len(w.log)) != w.rows {

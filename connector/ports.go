@@ -112,8 +112,9 @@ type Positions interface {
 	SetAsides() ([]SetAside, error)
 	// SetAside stores a decision, in the place of an earlier one about the same row.
 	SetAside(ctx context.Context, d SetAside) error
-	// RunState is what an operator wants of the connector.
-	RunState() RunState
+	// Wanted is what an operator wants of the connector: StateRunning, StatePaused or StateStopped.
+	// The last two both publish nothing; a stopped connector's position may be changed.
+	Wanted() State
 	// Changed is closed when the stored state has changed since this call.
 	Changed() <-chan struct{}
 }
@@ -138,14 +139,3 @@ type Opening interface {
 // ErrSuperseded is wrapped by an error of SavePosition when the store refuses
 // because another node or an operator has taken over in the meantime.
 var ErrSuperseded = errors.New("another run has taken over")
-
-// RunState is what an operator wants.
-type RunState string
-
-// The run states. Paused and Stopped both publish nothing; a stopped connector's
-// position may be changed.
-const (
-	Running RunState = "running"
-	Paused  RunState = "paused"
-	Stopped RunState = "stopped"
-)

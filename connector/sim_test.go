@@ -71,14 +71,14 @@ type world struct {
 	inSink   bool
 	stored   position.Position
 	found    bool
-	want     RunState
+	want     State
 	change   chan struct{}
 }
 
 var simServer = uuid.MustParse("3e11fa47-71ca-11e1-9e33-c80aa9429562")
 
 func newWorld(seed uint64, exactlyOnce bool) *world {
-	w := &world{exactlyOnce: exactlyOnce, rnd: rand.New(rand.NewPCG(seed, 7)), faults: .12, want: Running, change: make(chan struct{})}
+	w := &world{exactlyOnce: exactlyOnce, rnd: rand.New(rand.NewPCG(seed, 7)), faults: .12, want: StateRunning, change: make(chan struct{})}
 	for n := uint64(1); n <= 60; n++ {
 		g := position.GTID{SID: simServer, Seq: n}
 		tx := txn.Transaction{Mark: position.Mark{GTID: g, First: n, File: "b.000001", Pos: n * 100}, Final: true}
@@ -431,7 +431,7 @@ func (w *world) SavePosition(ctx context.Context, p position.Position) error {
 	return nil
 }
 
-func (w *world) RunState() RunState {
+func (w *world) Wanted() State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.want
@@ -443,7 +443,7 @@ func (w *world) Changed() <-chan struct{} {
 	return w.change
 }
 
-func (w *world) set(s RunState) {
+func (w *world) set(s State) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.want = s
@@ -483,9 +483,9 @@ func (w *world) life(c *Connector, work time.Duration, crash bool) {
 	time.Sleep(work / 2)
 	switch w.intn(4) {
 	case 0:
-		w.set(Paused)
+		w.set(StatePaused)
 		time.Sleep(time.Second)
-		w.set(Running)
+		w.set(StateRunning)
 	case 1:
 		c.Restart()
 	}

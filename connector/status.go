@@ -16,8 +16,8 @@ type State string
 const (
 	Unassigned   State = "unassigned"
 	StateRunning State = "running"
-	StatePaused  State = State(Paused)
-	StateStopped State = State(Stopped)
+	StatePaused  State = "paused"
+	StateStopped State = "stopped"
 	Failed       State = "failed"
 )
 

@@ -162,7 +162,7 @@ func (w *surveyed) Survey(context.Context, string) (*canal.Survey, error) {
 func TestBacklogOfPausedAndIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorld()
-		w.want = Paused
+		w.want = StatePaused
 		reg := prometheus.NewRegistry()
 		cfg := DefaultConfig()
 		cfg.Name = "sim"
@@ -181,7 +181,7 @@ func TestBacklogOfPausedAndIdle(t *testing.T) {
 		if b := st.Backlog; b == nil || b.Transactions != 59 || b.Bytes != 5900 || st.Lag < time.Minute || b.Headroom < 59*time.Minute {
 			t.Errorf("paused: %+v, lag %v", b, st.Lag)
 		}
-		w.set(Running)
+		w.set(StateRunning)
 		time.Sleep(5 * time.Hour)
 		st = c.Status()
 		if b := st.Backlog; b == nil || b.Transactions != 0 || st.Lag != 0 || b.Headroom < 59*time.Minute {

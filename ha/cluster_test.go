@@ -100,13 +100,13 @@ func TestClusterWithTLS(t *testing.T) {
 	cluster := leader.Status().Cluster
 	for _, n := range nodes {
 		s := n.Status()
-		if s.Cluster != cluster || s.LeaderID != leader.cfg.NodeID || len(s.Voters) != 3 || s.LastContact < 0 || !s.Ready {
+		if s.Cluster != cluster || s.LeaderID != leader.cfg.NodeID || len(s.Members) != 3 || s.LastContact == nil || !s.Ready {
 			t.Errorf("status of %s: %+v", s.NodeID, s)
 		}
 	}
-	for _, v := range leader.Status().Voters {
-		if v.Reachable == nil || !*v.Reachable {
-			t.Errorf("voter %s is not reachable", v.ID)
+	for _, v := range leader.Status().Members {
+		if v.Reachable == nil || !*v.Reachable || !v.Voter {
+			t.Errorf("%s is no reachable voter", v.ID)
 		}
 	}
 

@@ -360,7 +360,7 @@ func (f *fsm) configs() map[string]json.RawMessage {
 func (f *fsm) auditLog() []AuditEntry {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return slices.Clone(f.img.Audit)
+	return append([]AuditEntry{}, f.img.Audit...)
 }
 
 // setOrigin pins the cluster that snapshots must come from.

@@ -13,9 +13,8 @@ import (
 
 // Member is one node of the cluster.
 type Member struct {
-	// ID is the node's name, RaftID the name with the id of its data directory.
+	// ID is the node's name.
 	ID      string `json:"id"`
-	RaftID  string `json:"raft_id"`
 	Address string `json:"address"`
 	// Voter is false for a node that was added and has no vote yet.
 	Voter  bool `json:"voter"`
@@ -24,13 +23,13 @@ type Member struct {
 	Reachable *bool `json:"reachable,omitempty"`
 }
 
-// Members returns the nodes of the cluster as this node knows them.
+// Members returns the nodes of the cluster as this node knows them; never nil.
 func (n *Node) Members() []Member {
 	_, leader := n.raft.LeaderWithID()
-	var out []Member
+	out := []Member{}
 	for _, s := range n.raft.GetConfiguration().Configuration().Servers {
 		addr, _ := n.members.address(s.ID)
-		m := Member{ID: nodeName(s.ID), RaftID: string(s.ID), Address: addr, Voter: s.Suffrage == raft.Voter, Leader: s.ID == leader}
+		m := Member{ID: nodeName(s.ID), Address: addr, Voter: s.Suffrage == raft.Voter, Leader: s.ID == leader}
 		if n.raft.State() == raft.Leader {
 			ok := n.reachable(s.ID)
 			m.Reachable = &ok

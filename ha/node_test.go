@@ -60,7 +60,7 @@ func TestAloneLeadsSoonAndKeepsState(t *testing.T) {
 	if s.Cluster != cluster || s.RaftID != raftID || cluster == "" || !strings.HasPrefix(raftID, "n1/") {
 		t.Errorf("identity after restart: %+v, before %s %s", s, cluster, raftID)
 	}
-	if s.Role != Leader || s.LeaderID != "n1" || !s.Ready || len(s.Voters) != 1 || s.LastContact != 0 {
+	if s.Role != Leader || s.LeaderID != "n1" || !s.Ready || len(s.Members) != 1 || s.LastContact == nil || *s.LastContact != 0 {
 		t.Errorf("status: %+v", s)
 	}
 	if err := n.VerifyLeader(ctx); err != nil {

@@ -19,42 +19,37 @@ const (
 	Down      Role = "shutdown"
 )
 
-// Voter is one member of the cluster that votes.
-type Voter struct {
-	// ID is the node's name, RaftID the name with the id of its data directory.
-	ID      string `json:"id"`
-	RaftID  string `json:"raft_id"`
-	Address string `json:"address"`
-	// Reachable is what the leader knows; nil on other nodes.
-	Reachable *bool `json:"reachable,omitempty"`
-}
-
-// Status is what this node knows of the cluster; on a follower it may be old.
+// Status is what this node knows of the cluster; on a follower it may be old. As JSON it is
+// the answer of the API about the cluster, without what is the node's own business.
 type Status struct {
-	NodeID  string `json:"node_id"`
-	RaftID  string `json:"raft_id"`
-	Cluster string `json:"cluster,omitempty"`
+	// Cluster is the cluster's id, empty until it is known; NodeID the node's name, RaftID
+	// the name with the id of its data directory.
+	Cluster string `json:"id,omitempty"`
+	NodeID  string `json:"node"`
+	RaftID  string `json:"-"`
 	Role    Role   `json:"role"`
 	// LeaderID is the name of the leader, empty when none is known.
-	LeaderID     string  `json:"leader_id,omitempty"`
-	Term         uint64  `json:"term"`
-	CommitIndex  uint64  `json:"commit_index"`
-	AppliedIndex uint64  `json:"applied_index"`
-	LastIndex    uint64  `json:"last_index"`
-	Voters       []Voter `json:"voters"`
-	// LastContact is the time since the leader was heard of: 0 on the leader,
-	// negative for never.
-	LastContact time.Duration `json:"last_contact"`
+	LeaderID string `json:"leader"`
+	Term     uint64 `json:"term"`
+	// The indexes are of the replicated log, as this node has it.
+	CommitIndex  uint64 `json:"commit_index"`
+	AppliedIndex uint64 `json:"applied_index"`
+	LastIndex    uint64 `json:"last_index"`
+	// LastContact is how long ago the leader was heard of, in seconds: 0 on the leader,
+	// nil for never.
+	LastContact *float64 `json:"last_contact_seconds,omitempty"`
 	// Ready is true while a leader is known that can take writes.
 	Ready bool `json:"ready"`
-	// Witness is true for a node that never leads. CoolDown is how much longer this
-	// one does not want the leadership, having given it away.
-	Witness  bool          `json:"witness,omitempty"`
-	CoolDown time.Duration `json:"cool_down,omitempty"`
-	// Removed is true when the others say that this node is no member any more.
-	Removed bool `json:"removed,omitempty"`
 	// Error is why the node has failed, if it has.
 	Error string `json:"error,omitempty"`
+	// Members are the nodes of the cluster, never nil.
+	Members []Member `json:"members"`
+	// Witness is true for a node that never leads. CoolDown is how much longer this
+	// one does not want the leadership, having given it away.
+	Witness  bool          `json:"-"`
+	CoolDown time.Duration `json:"-"`
+	// Removed is true when the others say that this node is no member any more.
+	Removed bool `json:"-"`
 }
 
 // Status returns the present state of the node.
@@ -63,17 +58,12 @@ func (n *Node) Status() Status {
 		NodeID: n.cfg.NodeID, RaftID: string(n.dir.id.raftID()), Cluster: n.fsm.cluster(),
 		Role: roleOf(n.raft.State()), Term: n.raft.CurrentTerm(),
 		CommitIndex: n.raft.CommitIndex(), AppliedIndex: n.raft.AppliedIndex(), LastIndex: n.raft.LastIndex(),
-		LastContact: n.lastContact(), Witness: n.cfg.Witness, CoolDown: n.cooling.left(), Removed: n.removed.Load(),
+		Members: n.Members(), Witness: n.cfg.Witness, CoolDown: n.cooling.left(), Removed: n.removed.Load(),
 	}
 	_, leader := n.raft.LeaderWithID()
 	s.LeaderID = nodeName(leader)
-	for _, v := range n.voters() {
-		voter := Voter{ID: nodeName(v.ID), RaftID: string(v.ID), Address: string(v.Address)}
-		if s.Role == Leader {
-			ok := v.ID == n.dir.id.raftID() || !n.unreachable.has(v.ID)
-			voter.Reachable = &ok
-		}
-		s.Voters = append(s.Voters, voter)
+	if d := n.lastContact(); d >= 0 {
+		s.LastContact = new(d.Seconds())
 	}
 	err := n.Err()
 	if err != nil {
@@ -163,7 +153,7 @@ func (n *Node) Connectors() map[string]State { return n.fsm.connectors() }
 // texts are shared: they must not be written to.
 func (n *Node) Configs() map[string]json.RawMessage { return n.fsm.configs() }
 
-// Audit returns the last operator commands, oldest first.
+// Audit returns the last operator commands, oldest first; never nil.
 func (n *Node) Audit() []AuditEntry { return n.fsm.auditLog() }
 
 // Watch returns a channel that gets a value whenever any connector's state may

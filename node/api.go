@@ -48,13 +48,13 @@ func (a *api) Connector(name string) (admin.Connector, error) {
 }
 
 // SetRunState implements admin.Control.
-func (a *api) SetRunState(ctx context.Context, name string, want admin.RunState, by admin.Order) error {
+func (a *api) SetRunState(ctx context.Context, name string, want ha.RunState, by admin.Order) error {
 	if _, err := a.instance(name); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	return problem(a.store.SetRunState(ctx, name, ha.RunState(want), by.Reason, by.By))
+	return problem(a.store.SetRunState(ctx, name, want, by.Reason, by.By))
 }
 
 // Restart implements admin.Control.

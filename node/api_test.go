@@ -58,9 +58,9 @@ func TestControlIsAudited(t *testing.T) {
 	name := r.name
 	ctx := t.Context()
 	for _, err := range []error{
-		c.SetRunState(ctx, name, admin.Paused, ann),
+		c.SetRunState(ctx, name, ha.Paused, ann),
 		c.Restart(ctx, name, ann),
-		c.SetRunState(ctx, name, admin.Stopped, ann),
+		c.SetRunState(ctx, name, ha.Stopped, ann),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -80,11 +80,11 @@ func TestControlIsAudited(t *testing.T) {
 		t.Errorf("audit: %q", actions)
 	}
 	s, err := c.Connector(name)
-	if err != nil || s.Wanted.State != admin.Stopped || s.Wanted.By != "ann" || s.Wanted.Reason != "test" || s.Wanted.At == nil {
+	if err != nil || s.Wanted.State != ha.Stopped || s.Wanted.By != "ann" || s.Wanted.Reason != "test" || s.Wanted.At.IsZero() {
 		t.Errorf("%+v, %v", s.Wanted, err)
 	}
 	for what, err := range map[string]error{
-		"state": c.SetRunState(ctx, "none", admin.Paused, ann), "restart": c.Restart(ctx, "none", ann),
+		"state": c.SetRunState(ctx, "none", ha.Paused, ann), "restart": c.Restart(ctx, "none", ann),
 		"offset": second(c.SetOffset(ctx, "none", admin.OffsetChoice{Reset: true}, ann)), "get": second(c.Offset("none")), "show": second(c.Connector("none")),
 	} {
 		if codeOf(err) != admin.CodeConnectorNotFound {
@@ -155,7 +155,7 @@ func TestSetOffset(t *testing.T) {
 		t.Fatal(err)
 	}
 	choice := admin.OffsetChoice{GTIDSet: sid + ":1-6:20-21", DryRun: true}
-	for _, s := range []admin.RunState{admin.Running, admin.Paused} {
+	for _, s := range []ha.RunState{ha.Running, ha.Paused} {
 		if err := c.SetRunState(ctx, name, s, ann); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestSetOffset(t *testing.T) {
 			t.Errorf("%s: %v", s, err)
 		}
 	}
-	if err := c.SetRunState(ctx, name, admin.Stopped, ann); err != nil {
+	if err := c.SetRunState(ctx, name, ha.Stopped, ann); err != nil {
 		t.Fatal(err)
 	}
 	change, err := c.SetOffset(ctx, name, choice, ann)

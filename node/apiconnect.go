@@ -163,7 +163,7 @@ func (n *connectAPI) PutConnector(ctx context.Context, put admin.ConnectPut, by 
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	if put.State != "" && !known {
-		if err := n.store.SetRunState(ctx, put.Name, ha.RunState(put.State), by.Reason, by.By); err != nil {
+		if err := n.store.SetRunState(ctx, put.Name, put.State, by.Reason, by.By); err != nil {
 			return problem(err)
 		}
 	}
@@ -304,8 +304,8 @@ func (n *connectAPI) AskLeader(ctx context.Context, question []byte) ([]byte, er
 // AskAll implements admin.Connect.
 func (n *connectAPI) AskAll(ctx context.Context, question []byte) error {
 	var errs []error
-	for _, v := range n.store.Status().Voters {
-		if v.ID != n.cfg.Node.ID {
+	for _, v := range n.store.Members() {
+		if v.Voter && v.ID != n.cfg.Node.ID {
 			_, err := n.store.AskNode(ctx, v.ID, question)
 			errs = append(errs, err)
 		}

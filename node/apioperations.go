@@ -13,25 +13,11 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // Cluster implements admin.Operations.
-func (a *api) Cluster() admin.Cluster {
-	s := a.store.Status()
-	out := admin.Cluster{
-		ID: s.Cluster, Node: s.NodeID, Role: string(s.Role), Leader: s.LeaderID, Term: s.Term,
-		CommitIndex: s.CommitIndex, AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, Ready: s.Ready, Error: s.Error,
-		Members: []admin.Member{},
-	}
-	if s.LastContact >= 0 {
-		seconds := s.LastContact.Seconds()
-		out.LastContact = &seconds
-	}
-	for _, m := range a.store.Members() {
-		out.Members = append(out.Members, admin.Member{ID: m.ID, Address: m.Address, Voter: m.Voter, Leader: m.Leader, Reachable: m.Reachable})
-	}
-	return out
-}
+func (a *api) Cluster() ha.Status { return a.store.Status() }
 
 // AddMember implements admin.Operations.
 func (a *api) AddMember(ctx context.Context, id, address string, by admin.Order) error {
@@ -67,13 +53,7 @@ func (a *api) Snapshot(ctx context.Context, w io.Writer, by admin.Order) error {
 }
 
 // Audit implements admin.Operations.
-func (a *api) Audit() []admin.AuditEntry {
-	out := []admin.AuditEntry{}
-	for _, e := range a.store.Audit() {
-		out = append(out, admin.AuditEntry(e))
-	}
-	return out
-}
+func (a *api) Audit() []ha.AuditEntry { return a.store.Audit() }
 
 // Config implements admin.Operations.
 func (a *api) Config() (json.RawMessage, error) {

@@ -59,9 +59,8 @@ func (a *api) status(r *instance) admin.Connector {
 		s.LastError.Message = r.veil(s.LastError.Message)
 	}
 	stored, _ := a.store.Connector(r.name)
-	s.Wanted = admin.Wanted{
-		State: admin.RunState(cmp.Or(stored.RunState.State, ha.Running)), Reason: stored.RunState.Reason, By: stored.RunState.By, At: timeOrNil(stored.RunState.At),
-	}
+	s.Wanted = stored.RunState
+	s.Wanted.State = cmp.Or(s.Wanted.State, ha.Running)
 	return s
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/connector"
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // What is well is judged here, for the readiness of a node, the exit codes of status and
@@ -117,7 +118,7 @@ func Examine(s admin.Status) []Check {
 }
 
 // ExamineCluster says how many voters are reached, which only the leader knows.
-func ExamineCluster(c admin.Cluster) Check {
+func ExamineCluster(c ha.Status) Check {
 	voters, reached, known := 0, 0, false
 	var away []string
 	for _, m := range c.Members {
@@ -126,7 +127,7 @@ func ExamineCluster(c admin.Cluster) Check {
 		}
 		voters++
 		known = known || m.Reachable != nil
-		if m.ID == c.Node || m.Reachable != nil && *m.Reachable {
+		if m.ID == c.NodeID || m.Reachable != nil && *m.Reachable {
 			reached++
 		} else {
 			away = append(away, m.ID)
@@ -138,7 +139,7 @@ func ExamineCluster(c admin.Cluster) Check {
 		out.Status, out.Detail, out.Fix, out.Runbook = CheckFailed, c.Error, "see the runbook", runbooks+"NoLeader.md"
 	case !known && voters > 1:
 		out.Detail = fmt.Sprintf("%d voters; which are reached only the leader knows: ask %s",
-			voters, cmp.Or(c.Leader, "it when there is one"))
+			voters, cmp.Or(c.LeaderID, "it when there is one"))
 	case reached == voters:
 	case reached <= voters/2:
 		out.Status, out.Fix, out.Runbook = CheckFailed, "bring "+strings.Join(away, ", ")+" back", runbooks+"NoLeader.md"

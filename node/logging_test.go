@@ -83,7 +83,7 @@ func TestOperationsOfOneNode(t *testing.T) {
 	c, _ := leading(t)
 	ctx := t.Context()
 	s := c.Cluster()
-	if s.Node != "n1" || s.Leader != "n1" || s.Role != "leader" || !s.Ready || len(s.Members) != 1 || !s.Members[0].Leader || s.Members[0].Reachable == nil {
+	if s.NodeID != "n1" || s.LeaderID != "n1" || s.Role != "leader" || !s.Ready || len(s.Members) != 1 || !s.Members[0].Leader || s.Members[0].Reachable == nil {
 		t.Errorf("%+v", s)
 	}
 	if codeOf(c.TransferLeadership(ctx, "", ann)) != admin.CodeNoOtherVoter || codeOf(c.AddMember(ctx, "n2", "127.0.0.1:1", ann)) != admin.CodeInvalid {

@@ -234,16 +234,16 @@ func TestDeletedConnectorIsStopped(t *testing.T) {
 	n.put(t, "a", keys("a"))
 	eventually(t, "a runs", n.is("a", "running"))
 	p := &positions{store: n.store, changes: n.changes, name: "a"}
-	if got := p.RunState(); got != connector.Running {
+	if got := p.Wanted(); got != connector.StateRunning {
 		t.Errorf("before it is deleted a is %s", got)
 	}
 	if err := n.store.DeleteConnector(t.Context(), "a", "", "test"); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.RunState(); got != connector.Stopped {
+	if got := p.Wanted(); got != connector.StateStopped {
 		t.Errorf("after it was deleted a is %s", got)
 	}
-	if got := (&positions{store: n.store, changes: n.changes, name: "declared", declared: true}).RunState(); got != connector.Running {
+	if got := (&positions{store: n.store, changes: n.changes, name: "declared", declared: true}).Wanted(); got != connector.StateRunning {
 		t.Errorf("a connector of the file is %s", got)
 	}
 }

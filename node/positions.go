@@ -93,15 +93,15 @@ func (refusal) Retryable() bool { return false }
 func (refusal) ErrCode() string { return "position_refused" }
 func (r refusal) Unwrap() error { return r.RejectedError }
 
-func (p *positions) RunState() connector.RunState {
+func (p *positions) Wanted() connector.State {
 	s, _ := p.store.Connector(p.name)
 	if !p.declared && s.Config == nil {
-		return connector.Stopped // it is deleted, and its run state with it
+		return connector.StateStopped // it is deleted, and its run state with it
 	}
 	if s.RunState.State == "" {
-		return connector.Running
+		return connector.StateRunning
 	}
-	return connector.RunState(s.RunState.State)
+	return connector.State(s.RunState.State)
 }
 
 func (p *positions) Changed() <-chan struct{} { return p.changes.next() }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
@@ -124,9 +125,9 @@ func (r *remote) examine(ctx context.Context) []node.Check {
 	}
 	out := append([]node.Check{{Name: "answers", Status: node.CheckOK, Detail: fmt.Sprintf("%s, version %s, %s", s.Node, cmp.Or(s.Version, "unknown"), s.Role)}}, node.Examine(s)...)
 	answer, err := r.get(ctx, "/v1/cluster")
-	var cluster admin.Cluster
+	var cluster ha.Status
 	if err == nil {
-		cluster, err = decode[admin.Cluster](answer)
+		cluster, err = decode[ha.Status](answer)
 	}
 	if err != nil {
 		return append(out, node.Check{Name: "cluster", Status: node.CheckUnknown, Detail: err.Error()})

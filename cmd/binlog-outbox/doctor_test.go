@@ -13,11 +13,12 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
+	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
 // playedNode answers as a node does that is in this state.
-func playedNode(t *testing.T, s admin.Status, c admin.Cluster) string {
+func playedNode(t *testing.T, s admin.Status, c ha.Status) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	for path, v := range map[string]any{"/v1/status": s, "/v1/cluster": c} {
@@ -38,18 +39,18 @@ func ptrTo[T any](v T) *T { return &v }
 // decides the exit code.
 func TestDoctor(t *testing.T) {
 	yaml := write(t, "good.yaml", goodYAML())
-	well := func() (admin.Status, admin.Cluster) {
+	well := func() (admin.Status, ha.Status) {
 		s := admin.Status{Node: "n1", Version: node.Version().Version, Role: "leader", Leader: "n1", Connectors: []admin.Connector{{
 			Name: "orders-outbox", State: "running", Phase: "streaming", LagSeconds: ptrTo(0.2), Source: &admin.Source{Connected: true},
 			Backlog: &admin.Backlog{Transactions: ptrTo(uint64(3)), HeadroomSeconds: ptrTo(86400.0)},
 		}}}
-		c := admin.Cluster{Node: "n1", Leader: "n1", Members: []admin.Member{
+		c := ha.Status{NodeID: "n1", LeaderID: "n1", Members: []ha.Member{
 			{ID: "n1", Voter: true, Leader: true}, {ID: "n2", Voter: true, Reachable: ptrTo(true)}, {ID: "n3", Voter: true, Reachable: ptrTo(true)},
 		}}
 		return s, c
 	}
 	for name, one := range map[string]struct {
-		spoil func(*admin.Status, *admin.Connector, *admin.Cluster)
+		spoil func(*admin.Status, *admin.Connector, *ha.Status)
 		probe node.CheckStatus
 		code  int
 		want  []string
@@ -57,37 +58,37 @@ func TestDoctor(t *testing.T) {
 		"all is well":     {nil, node.CheckOK, exitOK, []string{"3 of 3 voters", "3 transactions", "streaming"}},
 		"a bad server":    {nil, node.CheckFailed, exitFailed, []string{"binlog_format"}},
 		"a weak server":   {nil, node.CheckWarning, exitUnhealthy, []string{"binlog_format"}},
-		"another release": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Version = "v0" }, node.CheckOK, exitUnhealthy, []string{"the node runs v0"}},
-		"no leader":       {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Leader = "" }, node.CheckOK, exitFailed, []string{"NoLeader.md"}},
-		"a node is away":  {func(_ *admin.Status, _ *admin.Connector, c *admin.Cluster) { *c.Members[2].Reachable = false }, node.CheckOK, exitUnhealthy, []string{"bring n3 back", "QuorumThin.md"}},
-		"two are": {func(_ *admin.Status, _ *admin.Connector, c *admin.Cluster) {
+		"another release": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Version = "v0" }, node.CheckOK, exitUnhealthy, []string{"the node runs v0"}},
+		"no leader":       {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Leader = "" }, node.CheckOK, exitFailed, []string{"NoLeader.md"}},
+		"a node is away":  {func(_ *admin.Status, _ *admin.Connector, c *ha.Status) { *c.Members[2].Reachable = false }, node.CheckOK, exitUnhealthy, []string{"bring n3 back", "QuorumThin.md"}},
+		"two are": {func(_ *admin.Status, _ *admin.Connector, c *ha.Status) {
 			*c.Members[1].Reachable, *c.Members[2].Reachable = false, false
 		}, node.CheckOK, exitFailed, []string{"n2, n3", "NoLeader.md"}},
-		"failed": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) {
+		"failed": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
 			c.State, c.LastError = "failed", &admin.LastError{Code: "row_refused", Message: "no topic"}
 		}, node.CheckOK, exitFailed, []string{"row_refused: no topic", "connector restart orders-outbox", "ConnectorFailed.md"}},
-		"retrying": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) {
+		"retrying": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
 			c.LastError = &admin.LastError{Code: "unreachable", Message: "away"}
 		}, node.CheckOK, exitUnhealthy, []string{"unreachable: away", "NotStreaming.md"}},
-		"paused": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) {
-			c.State, c.Wanted = "paused", admin.Wanted{State: admin.Paused, By: "ann", Reason: "schema change"}
+		"paused": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
+			c.State, c.Wanted = "paused", ha.RunStatus{State: ha.Paused, By: "ann", Reason: "schema change"}
 		}, node.CheckOK, exitUnhealthy, []string{"by ann: schema change", "connector resume"}},
-		"behind":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.LagSeconds = 300 }, node.CheckOK, exitUnhealthy, []string{"5m0s", "LagHigh.md"}},
-		"a purge": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 3600 }, node.CheckOK, exitUnhealthy, []string{"1h0m0s", "BinlogPurgeRisk.md"}},
-		"short": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) {
+		"behind":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.LagSeconds = 300 }, node.CheckOK, exitUnhealthy, []string{"5m0s", "LagHigh.md"}},
+		"a purge": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.Backlog.HeadroomSeconds = 3600 }, node.CheckOK, exitUnhealthy, []string{"1h0m0s", "BinlogPurgeRisk.md"}},
+		"short": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
 			*c.Backlog.HeadroomSeconds, c.Backlog.RetentionSeconds = 3000, ptrTo(3600.0)
 		}, node.CheckOK, exitOK, []string{"50m0s"}},
-		"silent":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.Backlog.At = time.Now().Add(-time.Hour) }, node.CheckOK, exitUnhealthy, []string{"it is 1h0m", "LagUnknown.md"}},
-		"cut off": {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.Source.Connected = false }, node.CheckOK, exitUnhealthy, []string{"lost its source", "NotStreaming.md"}},
-		"purged":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { *c.Backlog.HeadroomSeconds = 0 }, node.CheckOK, exitFailed, []string{"BinlogPurgeRisk.md"}},
-		"unseen":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.UnseenTopics = []string{"order.events"} }, node.CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
-		"asides":  {func(_ *admin.Status, c *admin.Connector, _ *admin.Cluster) { c.SetAside.Rows = 2 }, node.CheckOK, exitUnhealthy, []string{"set-aside list", "RowsSetAside.md"}},
-		"unknown": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) { s.Connectors = nil }, node.CheckOK, exitUnhealthy, []string{"does not have it"}},
-		"stranger": {func(s *admin.Status, _ *admin.Connector, _ *admin.Cluster) {
+		"silent":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Backlog.At = time.Now().Add(-time.Hour) }, node.CheckOK, exitUnhealthy, []string{"it is 1h0m", "LagUnknown.md"}},
+		"cut off": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Source.Connected = false }, node.CheckOK, exitUnhealthy, []string{"lost its source", "NotStreaming.md"}},
+		"purged":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.Backlog.HeadroomSeconds = 0 }, node.CheckOK, exitFailed, []string{"BinlogPurgeRisk.md"}},
+		"unseen":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.UnseenTopics = []string{"order.events"} }, node.CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
+		"asides":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.SetAside.Rows = 2 }, node.CheckOK, exitUnhealthy, []string{"set-aside list", "RowsSetAside.md"}},
+		"unknown": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Connectors = nil }, node.CheckOK, exitUnhealthy, []string{"does not have it"}},
+		"stranger": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) {
 			s.Connectors = append(s.Connectors, admin.Connector{Name: "put", State: "failed"})
 		}, node.CheckOK, exitFailed, []string{"put\n"}},
-		"follower": {func(s *admin.Status, c *admin.Connector, cl *admin.Cluster) {
-			s.Role, s.Leader, cl.Leader, cl.Node = "follower", "n2", "n2", "n1"
+		"follower": {func(s *admin.Status, c *admin.Connector, cl *ha.Status) {
+			s.Role, s.Leader, cl.LeaderID, cl.NodeID = "follower", "n2", "n2", "n1"
 			c.State, c.Phase, cl.Members[1].Reachable, cl.Members[2].Reachable = "unassigned", "", nil, nil
 		}, node.CheckOK, exitOK, []string{"n2 leads, ask it", "only the leader knows: ask n2"}},
 	} {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
@@ -315,7 +316,7 @@ func (r *remote) changeCluster(c *cobra.Command, method, path string, body map[s
 }
 
 func (r *remote) cluster(answer json.RawMessage) error {
-	s, err := decode[admin.Cluster](answer)
+	s, err := decode[ha.Status](answer)
 	if err != nil {
 		return err
 	}
@@ -411,7 +412,7 @@ func newAudit(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		list, err := decode[struct{ Entries []admin.AuditEntry }](answer)
+		list, err := decode[struct{ Entries []ha.AuditEntry }](answer)
 		if err != nil {
 			return err
 		}

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/admin/admintest"
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
 	"github.com/binlog-outbox/binlog-outbox/config"
+	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/kafka/kafkatest"
 	"github.com/binlog-outbox/binlog-outbox/node"
 )
@@ -150,7 +150,7 @@ func TestVerbsOfARunningNode(t *testing.T) {
 		t.Errorf("snapshot: %v, %.80q", err, b)
 	}
 	_, out, _ := command{}.run(t, "audit", "--server", url, "-o", "json")
-	var list struct{ Entries []admin.AuditEntry }
+	var list struct{ Entries []ha.AuditEntry }
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Entries) == 0 || !strings.HasPrefix(list.Entries[0].By, userName()) || list.Entries[0].Reason != "test" {
 		t.Errorf("%v, %+v", err, list)
 	}
@@ -222,7 +222,7 @@ func TestVerbsLogIn(t *testing.T) {
 		t.Errorf("with one: %d %s", code, errs)
 	}
 	_, out, errs := command{}.run(t, "audit", "-o", "json", "--server", url, "--user", "ann", "--password-file", password)
-	var list struct{ Entries []admin.AuditEntry }
+	var list struct{ Entries []ha.AuditEntry }
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Entries) != 1 || list.Entries[0].By != "ann" {
 		t.Errorf("%v %s, %+v", err, errs, list)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 // node plays a node with three connectors: one streams, one waits for MySQL, one has
@@ -23,8 +24,8 @@ import (
 type node struct {
 	mu      sync.Mutex
 	began   time.Time
-	states  map[string]admin.Wanted
-	audit   []admin.AuditEntry
+	states  map[string]ha.RunStatus
+	audit   []ha.AuditEntry
 	leader  string
 	well    bool
 	wellAt  time.Time
@@ -37,16 +38,16 @@ const set = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-18230041,\n7d2c1b90-0a4e-4f2
 func newNode() *node {
 	now := time.Now()
 	n := &node{
-		began: now, leader: "cdc-1", states: map[string]admin.Wanted{},
+		began: now, leader: "cdc-1", states: map[string]ha.RunStatus{},
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "binlog_outbox_end_to_end_latency_seconds", Help: "x.", Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25},
 		}, []string{"connector"}),
 	}
 	for _, name := range []string{"billing-outbox", "orders-outbox", "shipping-outbox"} {
-		n.states[name] = admin.Wanted{State: admin.Running}
+		n.states[name] = ha.RunStatus{State: ha.Running}
 		n.latency.WithLabelValues(name)
 	}
-	for i, e := range []admin.AuditEntry{
+	for i, e := range []ha.AuditEntry{
 		{By: "ann", Action: "set_run_state", Connector: "orders-outbox", Detail: "paused", Reason: "schema change of shop.outbox"},
 		{By: "ann", Action: "set_run_state", Connector: "orders-outbox", Detail: "running", Reason: "schema change done"},
 		{By: "otto (unverified) at 10.1.4.7", Action: "transfer_leadership", Detail: "to cdc-1", Reason: "kernel update of cdc-3"},
@@ -92,8 +93,8 @@ func (n *node) connector(name string) admin.Connector {
 	switch {
 	case n.leader != "cdc-1":
 		return admin.Connector{Name: name, State: "unassigned", Wanted: c.Wanted, Delivery: c.Delivery, Position: c.Position}
-	case c.Wanted.State != admin.Running:
-		c.State, c.Phase, c.Source, c.Since = string(c.Wanted.State), "", nil, *c.Wanted.At
+	case c.Wanted.State != ha.Running:
+		c.State, c.Phase, c.Source, c.Since = string(c.Wanted.State), "", nil, c.Wanted.At
 		c.Queue = admin.Queue{}
 	case n.well && name != "orders-outbox":
 		c.Published = uint64(40_112 + 300*now.Sub(n.wellAt).Seconds())
@@ -132,13 +133,13 @@ func (n *node) Connector(name string) (admin.Connector, error) {
 
 // note keeps what was done; the caller holds the lock.
 func (n *node) note(by admin.Order, action, name, detail string) {
-	n.audit = append(n.audit, admin.AuditEntry{Index: 4100 + uint64(len(n.audit)), At: time.Now(), By: by.By, Action: action, Connector: name, Detail: detail, Reason: by.Reason})
+	n.audit = append(n.audit, ha.AuditEntry{Index: 4100 + uint64(len(n.audit)), At: time.Now(), By: by.By, Action: action, Connector: name, Detail: detail, Reason: by.Reason})
 }
 
-func (n *node) SetRunState(_ context.Context, name string, want admin.RunState, by admin.Order) error {
+func (n *node) SetRunState(_ context.Context, name string, want ha.RunState, by admin.Order) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.states[name] = admin.Wanted{State: want, Reason: by.Reason, By: by.By, At: ptr(time.Now())}
+	n.states[name] = ha.RunStatus{State: want, Reason: by.Reason, By: by.By, At: time.Now()}
 	n.note(by, "set_run_state", name, string(want))
 	return nil
 }
@@ -150,13 +151,13 @@ func (n *node) Restart(_ context.Context, name string, by admin.Order) error {
 	return nil
 }
 
-func (n *node) Cluster() admin.Cluster {
+func (n *node) Cluster() ha.Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := admin.Cluster{ID: "c1", Node: "cdc-1", Role: "leader", Leader: n.leader, Term: 7, CommitIndex: 4211, AppliedIndex: 4211, LastIndex: 4211, Ready: true}
+	c := ha.Status{Cluster: "c1", NodeID: "cdc-1", Role: ha.Leader, LeaderID: n.leader, Term: 7, CommitIndex: 4211, AppliedIndex: 4211, LastIndex: 4211, Ready: true}
 	for i := 1; i <= 3; i++ {
 		id := fmt.Sprintf("cdc-%d", i)
-		m := admin.Member{ID: id, Address: id + ".example.internal:7400", Voter: true, Leader: id == n.leader}
+		m := ha.Member{ID: id, Address: id + ".example.internal:7400", Voter: true, Leader: id == n.leader}
 		if n.leader == "cdc-1" {
 			m.Reachable = ptr(i != 3)
 		}
@@ -179,10 +180,10 @@ func (n *node) TransferLeadership(_ context.Context, to string, by admin.Order) 
 	return nil
 }
 
-func (n *node) Audit() []admin.AuditEntry {
+func (n *node) Audit() []ha.AuditEntry {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return append([]admin.AuditEntry{}, n.audit...)
+	return append([]ha.AuditEntry{}, n.audit...)
 }
 
 func (n *node) Loggers() []admin.Logger {

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
 const ready = `document.querySelectorAll(".connector").length === 3 && document.querySelectorAll("#audit tbody tr").length > 0 && document.querySelector("#loggers tbody tr") && document.querySelector("#members tbody tr")`
@@ -63,13 +64,13 @@ func TestActions(t *testing.T) {
 	b.accessible("dialog")
 	b.until("the reason has the focus", `document.activeElement.id === "ask-reason"`)
 	b.click("#ask-go")
-	if n.states["orders-outbox"].State != admin.Running || !eval[bool](b, `document.querySelector("#ask").open`) {
+	if n.states["orders-outbox"].State != ha.Running || !eval[bool](b, `document.querySelector("#ask").open`) {
 		t.Error("it was paused without a reason")
 	}
 	b.do(input.InsertText("schema change"), chromedp.KeyEvent("\t"), input.InsertText("ann"), chromedp.KeyEvent("\r"))
 	b.until("it is paused", `document.querySelector("`+card+`").dataset.level === "off"`)
 	b.until("the dialog is closed", `!document.querySelector("#ask").open`)
-	if w := n.Status().Connectors[1].Wanted; w.State != admin.Paused || w.Reason != "schema change" || !strings.HasPrefix(w.By, "ann (unverified)") {
+	if w := n.Status().Connectors[1].Wanted; w.State != ha.Paused || w.Reason != "schema change" || !strings.HasPrefix(w.By, "ann (unverified)") {
 		t.Errorf("asked for: %+v", w)
 	}
 	b.until("the connector's name has the focus", `document.activeElement.id === "name-orders-outbox"`)
@@ -117,7 +118,7 @@ func TestRoles(t *testing.T) {
 	b.click("#connector-orders-outbox [data-action=stop]")
 	b.do(chromedp.SendKeys("#ask-reason", "I want to"), chromedp.Click("#ask-go"))
 	b.until("it is refused", `document.querySelector("#ask-refused").innerText.includes("vera has the role view")`)
-	if n.Status().Connectors[1].Wanted.State != admin.Running {
+	if n.Status().Connectors[1].Wanted.State != ha.Running {
 		t.Error("it was stopped all the same")
 	}
 }

@@ -200,8 +200,8 @@ func (p positions) SetAside(_ context.Context, d connector.SetAside) error {
 	return nil
 }
 
-func (p positions) RunState() connector.RunState { return connector.Running }
-func (p positions) Changed() <-chan struct{}     { return p.w.change }
+func (p positions) Wanted() connector.State  { return connector.StateRunning }
+func (p positions) Changed() <-chan struct{} { return p.w.change }
 
 // sinks makes the real sinks of one process.
 type sinks struct{ publisher *kafka.Publisher }
