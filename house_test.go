@@ -36,7 +36,10 @@ var arrows = map[string]map[string]string{
 	"debezium/offset": {},
 	"trail":           {"position": "the transactions that events are of"},
 	"docs":            {},
-	"admin":           {"docs": "the page shows the runbooks", "ha": "what it says of cluster, audit and run states is the store's"},
+	"admin": {
+		"docs": "the page shows the runbooks", "ha": "what it says of cluster, audit and run states is the store's",
+		"connector": "what it says of backlog and errors is the connector's",
+	},
 	"connector": {
 		"canal": "the stream's status", "kafka": "batches",
 		"position": "where a term begins and what it made durable", "schema": "rows go to the encoder",

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/connector"
 )
 
 const (
@@ -107,7 +109,7 @@ func (e *eventWriter) changes(before, after *Status) {
 		if c.LastError != nil && (old.LastError == nil || !old.LastError.At.Equal(c.LastError.At)) {
 			e.send("error", struct {
 				Connector string `json:"connector"`
-				*LastError
+				*connector.LastError
 			}{c.Name, c.LastError})
 		}
 	}

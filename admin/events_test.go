@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/binlog-outbox/binlog-outbox/connector"
 )
 
 // changingNode has a status that a test changes.
@@ -59,7 +61,7 @@ func TestEvents(t *testing.T) {
 	if data := nextEvent(t, lines, "status"); !strings.Contains(data, `"phase":"streaming"`) {
 		t.Errorf("status: %s", data)
 	}
-	n.set(Status{Leader: "n1", Term: 1, Connectors: []Connector{{Name: "orders", State: "failed", LastError: &LastError{Code: "row_refused", At: time.Now()}}}})
+	n.set(Status{Leader: "n1", Term: 1, Connectors: []Connector{{Name: "orders", State: "failed", LastError: &connector.LastError{Code: "row_refused", At: time.Now()}}}})
 	if data := nextEvent(t, lines, "state"); data != `{"connector":"orders","from":"running","to":"failed"}` {
 		t.Errorf("state: %s", data)
 	}

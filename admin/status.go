@@ -3,6 +3,7 @@ package admin
 import (
 	"time"
 
+	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
@@ -37,12 +38,12 @@ type Connector struct {
 	Queue     Queue        `json:"queue"`
 	// LagSeconds is the age of the oldest transaction that the source has committed and
 	// that is not published, 0 when there is none; absent while that is not known.
-	LagSeconds *float64 `json:"lag_seconds,omitempty"`
-	Backlog    *Backlog `json:"backlog,omitempty"`
+	LagSeconds *float64           `json:"lag_seconds,omitempty"`
+	Backlog    *connector.Backlog `json:"backlog,omitempty"`
 	// Takeover are the seconds of each phase of the term that streams.
-	Takeover  map[string]float64 `json:"takeover_seconds,omitempty"`
-	SetAside  SetAside           `json:"set_aside"`
-	LastError *LastError         `json:"last_error"`
+	Takeover  map[string]float64   `json:"takeover_seconds,omitempty"`
+	SetAside  SetAside             `json:"set_aside"`
+	LastError *connector.LastError `json:"last_error"`
 	// UnseenTopics are those of which the connector can't see what a transaction left
 	// open in a partition without a leader; "*" stands for all.
 	UnseenTopics []string `json:"unseen_topics,omitempty"`
@@ -67,22 +68,6 @@ type SetAsideRow struct {
 	Cause       string    `json:"cause"`
 	Message     string    `json:"message"`
 	At          time.Time `json:"at"`
-}
-
-// Backlog is what the source has and the connector has not yet, and how long the
-// source keeps it. What can't be known is absent.
-type Backlog struct {
-	// At is when the source was asked.
-	At time.Time `json:"at"`
-	// Transactions and Bytes were not read yet.
-	Transactions *uint64 `json:"transactions,omitempty"`
-	Bytes        *uint64 `json:"bytes,omitempty"`
-	// HeadroomSeconds is the least time until the source may purge the binlog that is
-	// needed next, 0 when it has; HeadroomBytes is what it can purge before.
-	HeadroomSeconds *float64 `json:"headroom_seconds,omitempty"`
-	HeadroomBytes   *uint64  `json:"headroom_bytes,omitempty"`
-	// RetentionSeconds is how long the source keeps a binlog after its last event.
-	RetentionSeconds *float64 `json:"retention_seconds,omitempty"`
 }
 
 // Source is the open binlog stream of a connector.
@@ -150,19 +135,4 @@ type InitialPosition struct {
 type Queue struct {
 	Records int `json:"records"`
 	Bytes   int `json:"bytes"`
-}
-
-// LastError is why a connector is not streaming.
-type LastError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	GTID    string `json:"gtid,omitempty"`
-	// Transaction and Row are where the row is that is to blame, as a decision to set
-	// it aside names it: a GTID, or file:pos of the end; and its number among the
-	// outbox rows, from 1. They are absent when no single row is.
-	Transaction string    `json:"transaction,omitempty"`
-	Row         uint64    `json:"row,omitempty"`
-	At          time.Time `json:"at"`
-	// RetryAt is the time of the next attempt; absent when an operator must act.
-	RetryAt *time.Time `json:"retry_at,omitempty"`
 }

@@ -422,7 +422,7 @@ func TestRowsWaitForTheEncoder(t *testing.T) {
 				time.Sleep(100 * time.Millisecond) // a term is at work just now
 				synctest.Wait()
 			}
-			if s.State != StateRunning || s.SetAside != 0 || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.Retrying.IsZero() {
+			if s.State != StateRunning || s.SetAside != 0 || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.RetryAt.IsZero() {
 				t.Errorf("%s: %s, %d set aside, %+v", policy, s.State, s.SetAside, s.LastError)
 			}
 			w.mu.Lock()

@@ -62,7 +62,7 @@ func TestRefusedRowFailsWithItsGTID(t *testing.T) {
 		c := w.start(t)
 		settle()
 		s := c.Status()
-		if s.State != Failed || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.GTID != gtid || !s.LastError.Retrying.IsZero() {
+		if s.State != Failed || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.GTID != gtid || !s.LastError.RetryAt.IsZero() {
 			t.Fatalf("state %s, last error %+v, want failed at %s", s.State, s.LastError, gtid)
 		}
 		w.mu.Lock()
@@ -116,7 +116,7 @@ func TestAwaySourceIsWaitedFor(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
 		s := c.Status()
-		if s.State != StateRunning || s.Phase == "streaming" || s.LastError == nil || s.LastError.Retrying.IsZero() {
+		if s.State != StateRunning || s.Phase == "streaming" || s.LastError == nil || s.LastError.RetryAt.IsZero() {
 			t.Fatalf("%s, %s, %+v", s.State, s.Phase, s.LastError)
 		}
 		w.mu.Lock()

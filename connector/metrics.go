@@ -119,11 +119,11 @@ func (col *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(descLag, s.LagKnown, s.Lag.Seconds())
 	if b := s.Backlog; b != nil {
-		gauge(descAhead, b.Counted, float64(b.Transactions))
-		gauge(descAfter, b.Placed, float64(b.Bytes))
-		gauge(descHeld, b.Placed, float64(b.HeadroomBytes))
-		gauge(descLeft, b.Expires, b.Headroom.Seconds())
-		gauge(descKeeps, b.Retention > 0, b.Retention.Seconds())
+		gaugeOf(ch, descAhead, b.Transactions)
+		gaugeOf(ch, descAfter, b.Bytes)
+		gaugeOf(ch, descHeld, b.HeadroomBytes)
+		gaugeOf(ch, descLeft, b.HeadroomSeconds)
+		gaugeOf(ch, descKeeps, b.RetentionSeconds)
 		gauge(descAsked, true, float64(b.At.UnixMilli())/1000)
 	}
 	if s.Source == nil {
@@ -135,4 +135,11 @@ func (col *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(descBytes, true, float64(s.QueueBytes))
 	gauge(descCap, true, float64(col.limits.Rows))
 	gauge(descCapB, true, float64(col.limits.Bytes))
+}
+
+// gaugeOf sends a value that is known.
+func gaugeOf[T uint64 | float64](ch chan<- prometheus.Metric, d *prometheus.Desc, v *T) {
+	if v != nil {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(*v))
+	}
 }

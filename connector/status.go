@@ -30,18 +30,19 @@ const (
 	openingSource = "opening source"
 )
 
-// LastError is why the last term ended.
+// LastError is why the last term ended, also as JSON in the API.
 type LastError struct {
-	Code    string
-	Message string
-	GTID    position.GTID
-	// Row is the number of the outbox row in its transaction, from 1; 0 when no single
-	// row is to blame. Place is the transaction as position.Row writes it then.
-	Row   uint64
-	Place string
-	At    time.Time
-	// Retrying is the time of the next attempt; zero when an operator must act.
-	Retrying time.Time
+	Code    string        `json:"code"`
+	Message string        `json:"message"`
+	GTID    position.GTID `json:"gtid,omitzero"`
+	// Place and Row are where the row is that is to blame, as a decision to set it aside
+	// names it: the transaction as position.Row writes it, and the number among its
+	// outbox rows, from 1. They are zero when no single row is.
+	Place string    `json:"transaction,omitempty"`
+	Row   uint64    `json:"row,omitempty"`
+	At    time.Time `json:"at"`
+	// RetryAt is the time of the next attempt; zero when an operator must act.
+	RetryAt time.Time `json:"retry_at,omitzero"`
 }
 
 // Phase is how long one step from the start of a term until it streamed took.
@@ -172,7 +173,7 @@ func (c *Connector) retrying(err error, pause time.Duration) {
 }
 
 func (c *Connector) lastError(err error, next time.Time) *LastError {
-	e := &LastError{Code: code(err), Message: err.Error(), At: time.Now(), Retrying: next}
+	e := &LastError{Code: code(err), Message: err.Error(), At: time.Now(), RetryAt: next}
 	var sent *RecordError
 	var read *canal.Error
 	row, known := rowOf(err)

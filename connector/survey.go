@@ -20,32 +20,33 @@ type Surveyor interface {
 }
 
 // Backlog is what the source has and the connector has not yet, and how long the
-// source keeps it.
+// source keeps it; as JSON it is what the API tells of it. What can't be known is nil.
 type Backlog struct {
 	// At is when the source was asked last.
-	At time.Time
-	// Old says that this is so long ago, and nothing heard since, that what the source
-	// has now is not known: then nothing is Counted or Placed, and the lag is the age of
-	// the last sign of life.
-	Old bool
-	// Transactions that the source has committed and the connector has not read;
-	// Counted is false without GTIDs.
-	Transactions uint64
-	Counted      bool
+	At time.Time `json:"at"`
+	// Transactions that the source has committed and the connector has not read; nil
+	// without GTIDs.
+	Transactions *uint64 `json:"transactions,omitempty"`
 	// Bytes of binlog after the place that was read, and how much that can still be
-	// read lies before what the position needs. Placed is false when the source does
-	// not list its binlogs, or the place is not known in them.
-	Bytes, HeadroomBytes uint64
-	Placed               bool
-	// Headroom is the least time until the source may purge what the position needs,
-	// zero when it has; Expires is false when the source keeps binlogs for ever, or
-	// does not say for how long.
-	Headroom time.Duration
-	Expires  bool
-	// Retention is how long the source keeps a binlog after its last event; zero when
-	// it keeps them for ever or does not say.
-	Retention time.Duration
+	// read lies before what the position needs. Both are nil when the source does not
+	// list its binlogs, or the place is not known in them.
+	Bytes         *uint64 `json:"bytes,omitempty"`
+	HeadroomBytes *uint64 `json:"headroom_bytes,omitempty"`
+	// HeadroomSeconds is the least time until the source may purge what the position
+	// needs, 0 when it has; nil when the source keeps binlogs for ever, or does not say
+	// for how long.
+	HeadroomSeconds *float64 `json:"headroom_seconds,omitempty"`
+	// RetentionSeconds is how long the source keeps a binlog after its last event; nil
+	// when it keeps them for ever or does not say.
+	RetentionSeconds *float64 `json:"retention_seconds,omitempty"`
+	// Old says that At is so long ago, and nothing heard since, that what the source has
+	// now is not known: then Transactions and Bytes are nil, and the lag is the age of
+	// the last sign of life.
+	Old bool `json:"-"`
 }
+
+// counted reports whether anything is known of what was not read.
+func (b *Backlog) counted() bool { return b.Transactions != nil || b.Bytes != nil }
 
 // reach is up to where something has come: what a term has read, or what is durable.
 type reach struct {
@@ -110,7 +111,10 @@ func (s *surveys) backlog(c comparison) (_ *Backlog, lag time.Duration) {
 	if v == nil {
 		return nil, max(c.waiting, c.arrival)
 	}
-	b := &Backlog{At: v.At, Retention: v.Retention}
+	b := &Backlog{At: v.At}
+	if v.Retention > 0 {
+		b.RetentionSeconds = new(v.Retention.Seconds())
+	}
 	placed := !v.Several || v.Server != "" && v.Server == c.server
 	if c.durable.has(v, placed) {
 		s.durable = later(s.durable, v.At)
@@ -124,21 +128,22 @@ func (s *surveys) backlog(c comparison) (_ *Backlog, lag time.Duration) {
 		until = s.read
 	}
 	if v.Executed != nil && at.set != nil {
-		b.Transactions, b.Counted = v.Executed.Beyond(at.set), true
+		b.Transactions = new(v.Executed.Beyond(at.set))
 	}
 	if placed {
-		_, b.Bytes, b.Placed = v.BytesBefore(at.file, at.pos)
+		if _, after, ok := v.BytesBefore(at.file, at.pos); ok {
+			b.Bytes = &after
+		}
 	}
-	if (b.Counted || b.Placed) && !at.has(v, placed) {
+	if b.counted() && !at.has(v, placed) {
 		lag = c.now.Sub(later(until, at.committed))
 	}
 	s.headroom(b, v, c, placed)
 	if age := c.now.Sub(later(v.At, c.heard)); c.silent > 0 && age > c.silent {
-		if b.Counted || b.Placed {
+		if b.counted() {
 			lag = max(lag, age)
 		}
-		b.Old, b.Counted, b.Placed = true, false, false
-		b.Transactions, b.Bytes, b.HeadroomBytes = 0, 0, 0
+		b.Old, b.Transactions, b.Bytes, b.HeadroomBytes = true, nil, nil, nil
 	}
 	return b, max(lag, c.waiting, 0)
 }
@@ -156,26 +161,32 @@ func (r reach) has(v *canal.Survey, placed bool) bool {
 // file with the first transaction that is needed ends after that one was committed;
 // the newest file is never purged.
 func (s *surveys) headroom(b *Backlog, v *canal.Survey, c comparison, placed bool) {
-	var known bool
+	var known, gone bool
+	var before uint64
 	if placed {
-		b.HeadroomBytes, _, known = v.BytesBefore(c.durable.file, c.durable.pos)
+		before, _, known = v.BytesBefore(c.durable.file, c.durable.pos)
 	}
-	b.Placed = b.Placed && known
+	if known && b.Bytes != nil {
+		b.HeadroomBytes = &before
+	} else {
+		b.Bytes = nil
+	}
 	if known && v.Binlogs[len(v.Binlogs)-1].Name == c.durable.file {
 		s.safe = later(s.safe, v.At)
 	}
 	switch {
 	case v.Purged != nil && c.durable.set != nil:
-		b.Expires = !c.durable.set.Contains(v.Purged)
+		gone = !c.durable.set.Contains(v.Purged)
 	case c.durable.set == nil && placed && c.durable.file != "":
-		b.Expires = !known && len(v.Binlogs) > 0
+		gone = !known && len(v.Binlogs) > 0
 	}
-	if b.Expires {
-		return // it is gone
+	if gone {
+		b.HeadroomSeconds = new(0.0)
+		return
 	}
 	since := later(later(s.safe, s.durable), c.durable.committed)
 	if v.Retention > 0 && !since.IsZero() {
-		b.Expires, b.Headroom = true, max(0, v.Retention-c.now.Sub(since))
+		b.HeadroomSeconds = new(max(0, v.Retention-c.now.Sub(since)).Seconds())
 	}
 }
 
@@ -270,7 +281,7 @@ func (c *Connector) compare(s *Status, stream *streamState) {
 	}
 	if stream == nil {
 		s.Backlog, s.Lag = c.surveys.backlog(it)
-		s.LagKnown = s.Backlog != nil && (s.Backlog.Counted || s.Backlog.Placed || s.Backlog.Old)
+		s.LagKnown = s.Backlog != nil && (s.Backlog.counted() || s.Backlog.Old)
 		return
 	}
 	it.arrival, it.heard = s.Source.Lag, s.Source.Heard

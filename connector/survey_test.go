@@ -129,15 +129,15 @@ func describe(b *Backlog) string {
 		return "none"
 	}
 	parts := []string{"uncounted", "unplaced", "kept"}
-	if b.Counted {
-		parts[0] = strconv.FormatUint(b.Transactions, 10) + " transactions"
+	if b.Transactions != nil {
+		parts[0] = strconv.FormatUint(*b.Transactions, 10) + " transactions"
 	}
-	if b.Expires {
-		parts[2] = b.Headroom.String()
+	if b.HeadroomSeconds != nil {
+		parts[2] = time.Duration(*b.HeadroomSeconds * float64(time.Second)).String()
 	}
-	if b.Placed {
-		parts[1] = strconv.FormatUint(b.Bytes, 10) + " bytes"
-		parts = append(parts, strconv.FormatUint(b.HeadroomBytes, 10)+" bytes")
+	if b.Bytes != nil {
+		parts[1] = strconv.FormatUint(*b.Bytes, 10) + " bytes"
+		parts = append(parts, strconv.FormatUint(*b.HeadroomBytes, 10)+" bytes")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -178,13 +178,13 @@ func TestBacklogOfPausedAndIdle(t *testing.T) {
 		go func() { defer close(done); c.Run(stop, context.Background(), 1) }()
 		settle()
 		st := c.Status()
-		if b := st.Backlog; b == nil || b.Transactions != 59 || b.Bytes != 5900 || st.Lag < time.Minute || b.Headroom < 59*time.Minute {
+		if b := st.Backlog; b == nil || *b.Transactions != 59 || *b.Bytes != 5900 || st.Lag < time.Minute || *b.HeadroomSeconds < 59*60 {
 			t.Errorf("paused: %+v, lag %v", b, st.Lag)
 		}
 		w.set(StateRunning)
 		time.Sleep(5 * time.Hour)
 		st = c.Status()
-		if b := st.Backlog; b == nil || b.Transactions != 0 || st.Lag != 0 || b.Headroom < 59*time.Minute {
+		if b := st.Backlog; b == nil || *b.Transactions != 0 || st.Lag != 0 || *b.HeadroomSeconds < 59*60 {
 			t.Errorf("idle: %+v, lag %v", b, st.Lag)
 		}
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(`

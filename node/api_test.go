@@ -113,7 +113,7 @@ func TestRestartReachesTheConnector(t *testing.T) {
 	waitFor(t, "a long pause", func() bool {
 		e := r.connector.Status().LastError
 		before = e.At
-		return time.Until(e.Retrying) > 2*time.Second
+		return time.Until(e.RetryAt) > 2*time.Second
 	})
 	if err := c.Restart(t.Context(), r.name, ann); err != nil {
 		t.Fatal(err)

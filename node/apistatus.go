@@ -56,7 +56,9 @@ func (a *api) status(r *instance) admin.Connector {
 	}
 	s := connectorStatus(r.connector.Status(), delivery)
 	if s.LastError != nil {
-		s.LastError.Message = r.veil(s.LastError.Message)
+		e := *s.LastError // the connector's own stays as it is
+		e.Message = r.veil(e.Message)
+		s.LastError = &e
 	}
 	stored, _ := a.store.Connector(r.name)
 	s.Wanted = stored.RunState
@@ -69,6 +71,7 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 		Name: s.Name, State: string(s.State), Phase: s.Phase, Since: s.Since, Delivery: string(delivery),
 		Published: s.Published, Terms: s.Terms, Queue: admin.Queue{Records: s.QueueRecords, Bytes: s.QueueBytes},
 		Position: shownPosition(s.Position), UnseenTopics: s.UnseenTopics,
+		Backlog: s.Backlog, LastError: s.LastError,
 	}
 	if len(s.Takeover) > 0 {
 		out.Takeover = map[string]float64{}
@@ -79,10 +82,6 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 	if s.LagKnown {
 		lag := s.Lag.Seconds()
 		out.LagSeconds = &lag
-	}
-	out.Backlog = backlogStatus(s.Backlog)
-	if e := s.LastError; e != nil {
-		out.LastError = &admin.LastError{Code: e.Code, Message: e.Message, GTID: e.GTID.String(), Transaction: e.Place, Row: e.Row, At: e.At, RetryAt: timeOrNil(e.Retrying)}
 	}
 	out.SetAside = shownAsides(s)
 	if src := s.Source; src != nil {
@@ -108,28 +107,6 @@ func shownPosition(p position.Position) admin.Position {
 	}
 	if in := p.Initial; in != nil {
 		out.Initial = &admin.InitialPosition{Database: in.Database, Table: in.Table, Key: in.Key, Rows: in.Rows}
-	}
-	return out
-}
-
-func backlogStatus(b *connector.Backlog) *admin.Backlog {
-	if b == nil {
-		return nil
-	}
-	out := &admin.Backlog{At: b.At}
-	if b.Counted {
-		out.Transactions = &b.Transactions
-	}
-	if b.Placed {
-		out.Bytes, out.HeadroomBytes = &b.Bytes, &b.HeadroomBytes
-	}
-	if b.Expires {
-		left := b.Headroom.Seconds()
-		out.HeadroomSeconds = &left
-	}
-	if b.Retention > 0 {
-		kept := b.Retention.Seconds()
-		out.RetentionSeconds = &kept
 	}
 	return out
 }

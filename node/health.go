@@ -228,7 +228,7 @@ func stateCheck(s admin.Status, c *admin.Connector) Check {
 }
 
 // survey says whether lag and backlog are of now.
-func survey(b *admin.Backlog) []Check {
+func survey(b *connector.Backlog) []Check {
 	old := time.Since(b.At)
 	if b.At.IsZero() || old < surveyLimit {
 		return nil
@@ -242,7 +242,7 @@ func survey(b *admin.Backlog) []Check {
 }
 
 // headroom says how long the source keeps what is needed next.
-func headroom(b *admin.Backlog) []Check {
+func headroom(b *connector.Backlog) []Check {
 	if b.HeadroomSeconds == nil {
 		return nil
 	}

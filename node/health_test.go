@@ -12,7 +12,7 @@ import (
 
 // TestJudge: which states are well, which go by themselves, and which wait for somebody.
 func TestJudge(t *testing.T) {
-	failure, source := &admin.LastError{Code: "unreachable", Message: "away"}, &admin.Source{Connected: true}
+	failure, source := &connector.LastError{Code: "unreachable", Message: "away"}, &admin.Source{Connected: true}
 	for name, test := range map[string]struct {
 		c    admin.Connector
 		want CheckStatus

@@ -76,7 +76,7 @@ func TestConnectorsComeAndGo(t *testing.T) {
 	// What can't be built says so and harms no other.
 	n.put(t, "b", keys("b", "database.hostnam", "x"))
 	eventually(t, "b has failed", n.is("b", "failed"))
-	if e := n.of("b").LastError; e == nil || e.Code != "config_invalid" || !strings.Contains(e.Message, "database.hostnam") || e.RetryAt != nil {
+	if e := n.of("b").LastError; e == nil || e.Code != "config_invalid" || !strings.Contains(e.Message, "database.hostnam") || !e.RetryAt.IsZero() {
 		t.Errorf("the reason of b is %+v", e)
 	}
 	if n.instance("a") != a || n.instance("declared") != declared || n.of("a").State != "running" {

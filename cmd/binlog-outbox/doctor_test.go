@@ -13,6 +13,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/canal/canaltest"
+	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/node"
 )
@@ -42,7 +43,7 @@ func TestDoctor(t *testing.T) {
 	well := func() (admin.Status, ha.Status) {
 		s := admin.Status{Node: "n1", Version: node.Version().Version, Role: "leader", Leader: "n1", Connectors: []admin.Connector{{
 			Name: "orders-outbox", State: "running", Phase: "streaming", LagSeconds: ptrTo(0.2), Source: &admin.Source{Connected: true},
-			Backlog: &admin.Backlog{Transactions: ptrTo(uint64(3)), HeadroomSeconds: ptrTo(86400.0)},
+			Backlog: &connector.Backlog{Transactions: ptrTo(uint64(3)), HeadroomSeconds: ptrTo(86400.0)},
 		}}}
 		c := ha.Status{NodeID: "n1", LeaderID: "n1", Members: []ha.Member{
 			{ID: "n1", Voter: true, Leader: true}, {ID: "n2", Voter: true, Reachable: ptrTo(true)}, {ID: "n3", Voter: true, Reachable: ptrTo(true)},
@@ -65,10 +66,10 @@ func TestDoctor(t *testing.T) {
 			*c.Members[1].Reachable, *c.Members[2].Reachable = false, false
 		}, node.CheckOK, exitFailed, []string{"n2, n3", "NoLeader.md"}},
 		"failed": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
-			c.State, c.LastError = "failed", &admin.LastError{Code: "row_refused", Message: "no topic"}
+			c.State, c.LastError = "failed", &connector.LastError{Code: "row_refused", Message: "no topic"}
 		}, node.CheckOK, exitFailed, []string{"row_refused: no topic", "connector restart orders-outbox", "ConnectorFailed.md"}},
 		"retrying": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
-			c.LastError = &admin.LastError{Code: "unreachable", Message: "away"}
+			c.LastError = &connector.LastError{Code: "unreachable", Message: "away"}
 		}, node.CheckOK, exitUnhealthy, []string{"unreachable: away", "NotStreaming.md"}},
 		"paused": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
 			c.State, c.Wanted = "paused", ha.RunStatus{State: ha.Paused, By: "ann", Reason: "schema change"}

@@ -130,7 +130,7 @@ func TestInitACLsSuffice(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &s); err != nil || len(s.Connectors) != 1 {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		if e := s.Connectors[0].LastError; e != nil && e.RetryAt == nil {
+		if e := s.Connectors[0].LastError; e != nil && e.RetryAt.IsZero() {
 			t.Fatalf("%+v", e)
 		}
 		return s.Connectors[0].Published == 5

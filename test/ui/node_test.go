@@ -16,7 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
+	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
+	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
 // node plays a node with three connectors: one streams, one waits for MySQL, one has
@@ -83,7 +85,7 @@ func (n *node) connector(name string) admin.Connector {
 		Published: uint64(184_200 + 950*run + 300*math.Sin(run/2)),
 		Position:  admin.Position{GTIDSet: set, File: "binlog.000412", Pos: 88_120_417, LastGTID: "3e11fa47-71ca-11e1-9e33-c80aa9429562:18230041", EventTime: &committed, Sequence: 91_223_870},
 		Queue:     admin.Queue{Records: 12, Bytes: 6_144}, LagSeconds: ptr(0.0),
-		Backlog:  &admin.Backlog{At: now.Add(-4 * time.Second), Transactions: ptr(uint64(0)), Bytes: ptr(uint64(0)), HeadroomSeconds: ptr(2.9 * 86400), HeadroomBytes: ptr(uint64(9 << 30)), RetentionSeconds: ptr(3.0 * 86400)},
+		Backlog:  &connector.Backlog{At: now.Add(-4 * time.Second), Transactions: ptr(uint64(0)), Bytes: ptr(uint64(0)), HeadroomSeconds: ptr(2.9 * 86400), HeadroomBytes: ptr(uint64(9 << 30)), RetentionSeconds: ptr(3.0 * 86400)},
 		Takeover: map[string]float64{"producer": 0.011, "position": 0.019, "source": 0.008},
 		Source: &admin.Source{
 			Connected: true, Flavor: "mysql", ServerUUID: "3e11fa47-71ca-11e1-9e33-c80aa9429562", ServerVersion: "9.7.4", BinlogFile: "binlog.000412", BinlogPosition: 88_120_417,
@@ -103,13 +105,14 @@ func (n *node) connector(name string) admin.Connector {
 	case name == "shipping-outbox":
 		retry := now.Truncate(20 * time.Second).Add(20 * time.Second)
 		c.Phase, c.Source, c.Queue, c.Published, c.Terms, c.LagSeconds = "waiting to retry", nil, admin.Queue{}, 40_112, 6, ptr(214.0)
-		c.LastError = &admin.LastError{Code: "unreachable", At: now.Add(-3 * time.Second), RetryAt: &retry,
+		c.LastError = &connector.LastError{Code: "unreachable", At: now.Add(-3 * time.Second), RetryAt: retry,
 			Message: "connecting to mysql-ship.example.internal:3306: dial tcp 10.1.7.3:3306: connect: connection refused"}
 	default:
 		c.State, c.Phase, c.Source, c.Queue, c.Published, c.Since = "failed", "", nil, admin.Queue{}, 40_112, now.Add(-26*time.Minute)
 		c.LagSeconds, c.Backlog.Transactions, c.Backlog.Bytes = ptr(1571.0), ptr(uint64(20_114)), ptr(uint64(41<<20))
-		c.LastError = &admin.LastError{
-			Code: "record_too_large", GTID: "9be2f2a1-5c1d-11ee-8c99-0242ac120002:771203", Transaction: "9be2f2a1-5c1d-11ee-8c99-0242ac120002:771203", Row: 3, At: now.Add(-26 * time.Minute),
+		gtid, _ := position.ParseGTID("9be2f2a1-5c1d-11ee-8c99-0242ac120002:771203")
+		c.LastError = &connector.LastError{
+			Code: "record_too_large", GTID: gtid, Place: gtid.String(), Row: 3, At: now.Add(-26 * time.Minute),
 			Message: "topic outbox.event.invoice: the record has 2,411,008 bytes, and the broker takes 1,048,588 (max.message.bytes)",
 		}
 		c.SetAside = admin.SetAside{Rows: 5, Last: []admin.SetAsideRow{{
