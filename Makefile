@@ -10,7 +10,7 @@ TOOLS   := $(CURDIR)/.cache/tools
 CHAOS_TIME ?= 10m
 CHAOS_SEED ?= 0
 
-.PHONY: java-regex rules ui-test help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench microbench benchcmp generate
+.PHONY: swap java-regex rules ui-test help build demo test fast race e2e parity parity-compare chaos chaos-slice mutants bench-failover lint fuzz bench microbench benchcmp generate
 
 help: ## show the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | while IFS='	' read -r t d; do printf '  %-15s %s\n' "$$t" "$$d"; done
@@ -53,6 +53,9 @@ parity: ## run the corpus through the real Debezium afresh and compare with what
 
 parity-compare: ## run the corpus through this program and compare with what Debezium sent
 	$(GO) test -timeout $(TIMEOUT) -count=1 ./test/parity/...
+
+swap: ## stop the real Debezium 30 times of each kind, go on from its offset, and count
+	$(GO) test -timeout $(TIMEOUT) -count=1 -v ./test/parity/swap -run TestSwap -rounds 30
 
 java-regex: ## ask this machine's Java 17 afresh what its regular expressions do, and record it
 	$(GO) test -timeout $(TIMEOUT) -count=1 -v ./javaregex -run AsJava -java $(JAVA) -write

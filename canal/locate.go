@@ -81,7 +81,8 @@ func Locate(ctx context.Context, cfg Config, at Place, byGTID bool, rows func(*s
 	t.out.Before = from
 	cfg.tally = t
 	cfg.Heartbeat = min(cmp.Or(cfg.Heartbeat, defaultHeartbeat), locateBeat)
-	cfg.Logger, cfg.Metrics, cfg.Progress, cfg.OnPhantoms, cfg.InitialOnly = slog.New(slog.DiscardHandler), nil, nil, nil, false
+	cfg.Logger, cfg.Metrics = slog.New(slog.DiscardHandler), nil
+	cfg.Progress, cfg.OnPhantoms, cfg.InitialOnly = nil, nil, false
 	if t.past() {
 		return Located{}, t.absent()
 	}
@@ -115,7 +116,8 @@ func whence(ctx context.Context, cfg Config, at Place, byGTID bool) (from, end p
 		return from, end, nil
 	}
 	if len(cfg.Others) > 0 {
-		return from, end, newError(WrongMode, nil, "there are several hosts, and the place is a binlog file and offset, which are one server's own: name the host that they are of alone, for as long as this takes")
+		return from, end, newError(WrongMode, nil, "there are several hosts, and the place is a binlog file and "+
+			"offset, which are one server's own: name the host that they are of alone, for as long as this takes")
 	}
 	from.File, from.Pos = at.File, at.Pos
 	from.Set, err = onHost(ctx, cfg, func(s *session) (*position.Set, error) {
@@ -127,7 +129,8 @@ func whence(ctx context.Context, cfg Config, at Place, byGTID bool) (from, end p
 			return nil, err
 		}
 		if size, err := s.sizeOf(at.File); err == nil && needsSkip(position.Position{Pos: size}) {
-			return nil, newError(WrongHistory, nil, "binlog %s has more than 4 GiB, and an event's place there can't be told apart from another one 4 GiB before it", at.File)
+			return nil, newError(WrongHistory, nil, "binlog %s has more than 4 GiB, and an event's place there can't be "+
+				"told apart from another one 4 GiB before it", at.File)
 		}
 		switch {
 		case !byGTID:
@@ -327,7 +330,8 @@ func (t *tally) idle(w *walker, h header) error {
 }
 
 func (t *tally) nowhere(w *walker) error {
-	return w.fail(WrongHistory, nil, "no event of binlog %s ends at %d: the place is of another server, or of another binlog of that name", t.place.File, t.place.Pos)
+	return w.fail(WrongHistory, nil, "no event of binlog %s ends at %d: the place is of another server, or of "+
+		"another binlog of that name", t.place.File, t.place.Pos)
 }
 
 func (t *tally) passed(mark position.Mark) error {
@@ -350,15 +354,18 @@ func (t *tally) found(mark position.Mark, in *Within) error {
 func (t *tally) past() bool { return t.place.within() && t.out.Before.Covers(t.end) }
 
 func (t *tally) absent() error {
-	return newError(WrongHistory, nil, "the place is inside of a transaction after %s, and the server has none after that: it is of another server, or this one has lost it", t.out.Before)
+	return newError(WrongHistory, nil, "the place is inside of a transaction after %s, and the server has none "+
+		"after that: it is of another server, or this one has lost it", t.out.Before)
 }
 
 // judge refuses a transaction that is not the one of the place.
 func (t *tally) judge(w *walker, mark position.Mark) error {
 	p := &t.place
 	other := func(why string) error {
-		return w.fail(WrongHistory, nil, "transaction %s is the first one behind what the place says is read as a whole, and the place can't be inside of it: %s. "+
-			"The place is of another server whose binlog has another order, or of another history", position.Row{GTID: mark.GTID, File: w.file, Pos: w.pos}.Place(), why)
+		return w.fail(WrongHistory, nil, "transaction %s is the first one behind what the place says is read as a "+
+			"whole, and the place can't be inside of it: %s. "+
+			"The place is of another server whose binlog has another order, or of another history",
+			position.Row{GTID: mark.GTID, File: w.file, Pos: w.pos}.Place(), why)
 	}
 	timely := p.Second == mark.Committed.Unix() || t.times[p.Second]
 	if !t.begun {
@@ -378,7 +385,8 @@ func (t *tally) judge(w *walker, mark position.Mark) error {
 	case p.Rows > 0 && !t.atRows:
 		return other("there are no rows at the place")
 	case w.file == p.File && p.Pos > t.began[0] && p.Pos < w.pos:
-		return other("the place counts from the middle of it, as Debezium does when a transaction is larger than its binlog.buffer.size")
+		return other("the place counts from the middle of it, as Debezium does when a transaction is larger than its " +
+			"binlog.buffer.size")
 	case p.Rows > 0 && p.Second != 0 && !timely:
 		return other("it was committed at another time")
 	case (p.Rows == 0 || p.Second == 0) && p.Set != nil && !same:
@@ -410,7 +418,8 @@ func (t *tally) decode(w *walker) error {
 			return nil
 		})
 		if err == nil && n == t.cut && left > 0 {
-			err = w.fail(WrongHistory, nil, "the place is behind %d rows of an event that has fewer: it is of another server", t.place.Rows)
+			err = w.fail(WrongHistory, nil, "the place is behind %d rows of an event that has fewer: it is of another "+
+				"server", t.place.Rows)
 		}
 		return err
 	})

@@ -51,12 +51,14 @@ func isMoving(err error) bool {
 		errors.Is(err, sarama.ErrUnknownTopicOrPartition) || errors.Is(err, sarama.ErrReplicaNotAvailable)
 }
 
-func fetchFrom(client sarama.Client, at topicPartition, offset int64, isolation sarama.IsolationLevel) (*sarama.FetchResponseBlock, error) {
+func fetchFrom(client sarama.Client, at topicPartition, offset int64,
+	isolation sarama.IsolationLevel) (*sarama.FetchResponseBlock, error) {
 	leader, err := client.Leader(at.topic, at.id)
 	if err != nil {
 		return nil, err
 	}
-	req := &sarama.FetchRequest{Version: fetchVersion, MaxWaitTime: int32(fetchWait.Milliseconds()), MinBytes: 1, MaxBytes: fetchBytes,
+	req := &sarama.FetchRequest{Version: fetchVersion, MaxWaitTime: int32(fetchWait.Milliseconds()), MinBytes: 1,
+		MaxBytes:  fetchBytes,
 		Isolation: isolation, SessionEpoch: -1}
 	req.AddBlock(at.topic, at.id, offset, fetchBytes, -1)
 	resp, err := leader.Fetch(req)

@@ -14,12 +14,14 @@ func Latest(ctx context.Context, cfg Config, topic string, want func(key []byte)
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, readLimit, fmt.Errorf("a transaction is open there, or it is too large to be read in %s", readLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, readLimit, fmt.Errorf("a transaction is open there, or it is too "+
+		"large to be read in %s", readLimit))
 	defer cancel()
 	d := newDialer(&cfg, true)
 	defer d.stop()
 	defer context.AfterFunc(ctx, d.stop)()
-	sc, err := saramaConfig(ctx, &cfg, "", d, hooks{produceRetry: func() {}, transactionRetry: func() {}, hopeless: func() bool { return false }})
+	sc, err := saramaConfig(ctx, &cfg, "", d, hooks{produceRetry: func() {}, transactionRetry: func() {},
+		hopeless: func() bool { return false }})
 	if err != nil {
 		return nil, err
 	}

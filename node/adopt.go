@@ -91,7 +91,8 @@ func (s *sources) asPlace(at offset.Offset, now position.Position, keys map[stri
 		p.Set, err = position.ParseSet(now.Flavor, at.GTIDs)
 		return p, err
 	case at.File == "" || at.Pos < 4:
-		return p, errors.New("it has no file and pos, and this connector goes by them: the source has no GTIDs, or source.positions is file")
+		return p, errors.New("it has no file and pos, and this connector goes by them: the source has no GTIDs, or " +
+			"source.positions is file")
 	}
 	_, err := position.CompareFiles(at.File, at.File)
 	return p, err
@@ -104,15 +105,18 @@ func (a *adoption) within(in *canal.Within, rows []position.KindRows) error {
 	switch {
 	case !in.More:
 		a.to.Advance(in.Mark)
-		a.notes = append(a.notes, fmt.Sprintf("Debezium's last transaction is %s: all of its %d outbox rows are published", name, part.Total()))
+		a.notes = append(a.notes, fmt.Sprintf("Debezium's last transaction is %s: all of its %d outbox rows are "+
+			"published", name, part.Total()))
 		return nil
 	case in.Prepared:
-		return fmt.Errorf("it is inside of the XA transaction %s, of which %d outbox rows are published and others are not: let Debezium run on and stop it again", name, part.Total())
+		return fmt.Errorf("it is inside of the XA transaction %s, of which %d outbox rows are published and others are "+
+			"not: let Debezium run on and stop it again", name, part.Total())
 	case len(rows) > 0:
 		if err := a.to.AddPartial(part); err != nil {
 			return err
 		}
 	}
-	a.notes = append(a.notes, fmt.Sprintf("Debezium stopped inside of transaction %s: the first %d of its outbox rows are published, the others come", name, part.Total()))
+	a.notes = append(a.notes, fmt.Sprintf("Debezium stopped inside of transaction %s: the first %d of its outbox "+
+		"rows are published, the others come", name, part.Total()))
 	return nil
 }

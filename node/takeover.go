@@ -63,22 +63,31 @@ func (s *sources) inFile(path string) ([]byte, error) {
 	return offset.Find(entries, s.key()), err
 }
 
-// inTopic returns the connector's offset in a topic, once Debezium's connector is stopped.
+// inTopic returns the connector's offset in a topic, once Debezium's connector is stopped. One
+// that runs may have none yet.
 func (s *sources) inTopic(ctx context.Context, topic string) ([]byte, error) {
 	kc, err := kafkaConfig(s.node, s.cfg)
 	if err != nil {
 		return nil, err
 	}
 	kc.Dialer = s.dial
+	if err := s.stopped(ctx, kc, topic); err != nil {
+		return nil, err
+	}
 	entries, err := offsetsIn(ctx, kc, topic)
-	if e, ok := errors.AsType[*kafka.Error](err); ok && e.Code == kafka.TopicMissing {
+	if isMissing(err) {
 		return nil, nil
 	}
 	stored := offset.Find(entries, s.key())
-	if stored == nil || err != nil {
-		return nil, err
+	if stored != nil && err == nil && s.cfg.Source.DebeziumStatus == "" {
+		err = s.waits(topic, "whether Debezium's connector is stopped is not known without source.debezium_status_topic")
 	}
-	return stored, s.stopped(ctx, kc, topic)
+	return stored, err
+}
+
+func isMissing(err error) bool {
+	e, ok := errors.AsType[*kafka.Error](err)
+	return ok && e.Code == kafka.TopicMissing
 }
 
 // offsetsIn reads what a topic of a worker's has of Debezium's connectors.
@@ -117,23 +126,26 @@ func storedIn(ctx context.Context, kc kafka.Config, topic, name string) (json.Ra
 // stopped returns an error that passes while Debezium's connector may publish more than its
 // offset says.
 func (s *sources) stopped(ctx context.Context, kc kafka.Config, topic string) error {
-	where := "topic " + topic
 	if s.cfg.Source.DebeziumStatus == "" {
-		return &inheritError{name: s.cfg.Name, where: where, waiting: true, err: errors.New("whether Debezium's connector is stopped is not known without source.debezium_status_topic")}
+		return nil
 	}
 	states, err := kafka.Latest(ctx, kc, s.cfg.Source.DebeziumStatus, func(key []byte) bool {
 		_, ok := offset.StatusOf(key, s.cfg.Name)
 		return ok
 	})
-	if err != nil {
+	if err != nil && !isMissing(err) {
 		return err
 	}
 	for key, value := range states {
 		if why := offset.Runs([]byte(key), value, s.cfg.Name); why != "" {
-			return &inheritError{name: s.cfg.Name, where: where, waiting: true, err: errors.New(why)}
+			return s.waits(topic, why)
 		}
 	}
 	return nil
+}
+
+func (s *sources) waits(topic, why string) error {
+	return &inheritError{name: s.cfg.Name, where: "topic " + topic, waiting: true, err: errors.New(why)}
 }
 
 func (s *sources) inherit(ctx context.Context, where string, stored []byte) (*position.Position, error) {
@@ -148,7 +160,8 @@ func (s *sources) inherit(ctx context.Context, where string, stored []byte) (*po
 	if err != nil {
 		return nil, &inheritError{name: s.cfg.Name, where: where, err: err}
 	}
-	s.canal.Logger.Warn("beginning where Debezium has stopped; if it did not stop in good order, what it published after it noted that comes again",
+	s.canal.Logger.Warn("beginning where Debezium has stopped; if it did not stop in good order, what it published "+
+		"after it noted that comes again",
 		"offset", where, "position", found.to.String(), "notes", found.notes)
 	return &found.to, nil
 }
@@ -180,14 +193,19 @@ type inheritError struct {
 
 func (e *inheritError) Error() string {
 	if e.waiting {
-		return fmt.Sprintf("Debezium has a position of connector %s in %s, and there is none here: this connector begins there as soon as Debezium's is STOPPED (%v). "+
-			"PUT /connectors/%s/stop at Connect, or run with --%s", e.name, e.where, e.err, e.name, IgnoreDebeziumOffset)
+		return fmt.Sprintf("there is no position of connector %s here, and Debezium's is not known to be stopped (%v): "+
+			"this one begins where that has stopped, by %s, as soon as it is STOPPED. "+
+			"PUT /connectors/%s/stop at Connect, or run with --%s", e.name, e.err, e.where, e.name, IgnoreDebeziumOffset)
 	}
 	if e.unread {
-		return fmt.Sprintf("whether Debezium has a position of connector %s in %s can't be told (%v): give this process the right to read it, have Debezium write it anew, or run with --%s", e.name, e.where, e.err, IgnoreDebeziumOffset)
+		return fmt.Sprintf("whether Debezium has a position of connector %s in %s can't be told (%v): give this "+
+			"process the right to read it, have Debezium write it anew, or run with --%s", e.name, e.where, e.err,
+			IgnoreDebeziumOffset)
 	}
-	return fmt.Sprintf("Debezium has a position of connector %s in %s, and there is none here: to begin without it would lose or repeat rows. It can't be taken over by itself (%v). "+
-		"Set one with \"offset import\" or \"offset set\" while the connector is stopped, or run with --%s (docs/migrate-from-debezium.md)", e.name, e.where, e.err, IgnoreDebeziumOffset)
+	return fmt.Sprintf("Debezium has a position of connector %s in %s, and there is none here: to begin without it "+
+		"would lose or repeat rows. It can't be taken over by itself (%v). "+
+		"Set one with \"offset import\" or \"offset set\" while the connector is stopped, or run with --%s "+
+		"(docs/migrate-from-debezium.md)", e.name, e.where, e.err, IgnoreDebeziumOffset)
 }
 func (e *inheritError) Unwrap() error   { return e.err }
 func (e *inheritError) Retryable() bool { return e.waiting }

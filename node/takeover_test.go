@@ -153,8 +153,6 @@ func TestConnectorWaitsUntilDebeziumIsStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put("connect-offsets", `["shop",{"server":"shop"}]`, `{"file":"binlog.000001","pos":4,"gtids":"`+sid+`:1"}`)
-	put("own-offsets", `["shop",{"server":"shop"}]`, `{"file":"binlog.000001","pos":4,"gtids":"`+sid+`:1-2"}`)
 	put("connect-status", "status-connector-shop", `{"state":"RUNNING"}`)
 	put("connect-status", "status-task-shop-0", `{"state":"RUNNING"}`)
 	worker := workerFile(k.Brokers()[0], "offset.storage.topic=connect-offsets\nstatus.storage.topic=connect-status\nbinlog.outbox.kafka.delivery=at_least_once\n")
@@ -179,7 +177,9 @@ func TestConnectorWaitsUntilDebeziumIsStopped(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	waits("RUNNING")
+	waits("RUNNING") // and has noted nothing so far
+	put("connect-offsets", `["shop",{"server":"shop"}]`, `{"file":"binlog.000001","pos":4,"gtids":"`+sid+`:1"}`)
+	put("own-offsets", `["shop",{"server":"shop"}]`, `{"file":"binlog.000001","pos":4,"gtids":"`+sid+`:1-2"}`)
 	put("connect-status", "status-connector-shop", `{"state":"STOPPED"}`)
 	waits("its task is RUNNING")
 	put("connect-status", "status-task-shop-0", `{"state":"UNASSIGNED"}`)

@@ -26,7 +26,8 @@ func (r *remote) offsetImport() *cobra.Command {
 	var from debeziumStore
 	dry := false
 	c := r.writes(&cobra.Command{
-		Use: "import NAME", Short: "Have a stopped connector go on where one of Debezium's has stopped", Args: cobra.ExactArgs(1),
+		Use: "import NAME", Short: "Have a stopped connector go on where one of Debezium's has stopped",
+		Args: cobra.ExactArgs(1),
 		Long: "Have a stopped connector go on where one of Debezium's has stopped: what Debezium has published\n" +
 			"does not come again, to the row, and nothing is passed over. Stop Debezium's connector first\n" +
 			"(PUT /connectors/NAME/stop); of a worker that is asked, one that is not STOPPED is refused. An\n" +
@@ -34,10 +35,14 @@ func (r *remote) offsetImport() *cobra.Command {
 	})
 	f := c.Flags()
 	f.StringVar(&from.connect, "from-connect", "", "`URL` of a running Connect worker (3.5 or newer)")
-	f.StringVar(&from.topic, "from-topic", "", "`topic` in which Connect keeps offsets (offset.storage.topic), at the brokers of the connector here")
-	f.StringSliceVar(&from.brokers, "brokers", nil, "`addresses` of other brokers, which ask for no credentials, that have --from-topic")
-	f.StringVar(&from.file, "from-file", "", "`file` in which a standalone worker or Debezium Server keeps offsets (offset.storage.file.filename)")
-	f.StringVar(&from.name, "debezium-name", "", "`name` of Debezium's connector, if it is another one; Debezium Server's is its sink's type, as kafka")
+	f.StringVar(&from.topic, "from-topic", "", "`topic` in which Connect keeps offsets (offset.storage.topic), at "+
+		"the brokers of the connector here")
+	f.StringSliceVar(&from.brokers, "brokers", nil, "`addresses` of other brokers, which ask for no credentials, "+
+		"that have --from-topic")
+	f.StringVar(&from.file, "from-file", "", "`file` in which a standalone worker or Debezium Server keeps offsets "+
+		"(offset.storage.file.filename)")
+	f.StringVar(&from.name, "debezium-name", "", "`name` of Debezium's connector, if it is another one; Debezium "+
+		"Server's is its sink's type, as kafka")
 	f.BoolVar(&dry, "dry-run", false, "only tell what would be done")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if from.name == "" {
@@ -69,7 +74,8 @@ func (s *debeziumStore) read(ctx context.Context) (map[string]any, error) {
 	}
 	switch {
 	case ways != 1 || len(s.brokers) > 0 && s.topic == "":
-		return nil, &usageError{err: errors.New("import wants one of --from-connect, --from-topic (with --brokers or without) and --from-file")}
+		return nil, &usageError{err: errors.New("import wants one of --from-connect, --from-topic (with --brokers or " +
+			"without) and --from-file")}
 	case s.connect != "":
 		return s.fromConnect(ctx)
 	case len(s.brokers) > 0:
@@ -119,7 +125,9 @@ func (s *debeziumStore) fromConnect(ctx context.Context) (map[string]any, error)
 		return nil, err
 	}
 	if state := status.Connector.State; state != "STOPPED" || len(status.Tasks) > 0 {
-		return nil, fmt.Errorf("connector %s is %s with %d tasks at Connect, and must be STOPPED without any: it may publish more, or have published what its offset does not say. PUT %s/connectors/%s/stop, and wait until its status says so",
+		return nil, fmt.Errorf("connector %s is %s with %d tasks at Connect, and must be STOPPED without any: it may "+
+			"publish more, or have published what its offset does not say. PUT %s/connectors/%s/stop, and wait until its "+
+			"status says so",
 			s.name, state, len(status.Tasks), s.shown(), url.PathEscape(s.name))
 	}
 	var stored json.RawMessage
@@ -172,7 +180,8 @@ func (s *debeziumStore) ask(ctx context.Context, what string, answer any) error 
 	case resp.StatusCode == http.StatusOK && json.Unmarshal(body, answer) == nil:
 		return nil
 	case what == "/offsets" && resp.StatusCode != http.StatusConflict:
-		return fmt.Errorf("%s%s answers %s: Connect tells offsets since 3.5; before that, take them from the worker's topic or file", s.shown(), path, resp.Status)
+		return fmt.Errorf("%s%s answers %s: Connect tells offsets since 3.5; before that, take them from the worker's "+
+			"topic or file", s.shown(), path, resp.Status)
 	}
 	var told struct {
 		Message string `json:"message"`

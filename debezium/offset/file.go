@@ -25,7 +25,8 @@ const (
 
 var (
 	errCut    = errors.New("the file ends early: it was not written as a whole")
-	errNotMap = errors.New("the file is not one of a Connect worker (offset.storage.file.filename): it holds no java.util.HashMap of byte arrays")
+	errNotMap = errors.New("the file is not one of a Connect worker (offset.storage.file.filename): it holds no " +
+		"java.util.HashMap of byte arrays")
 )
 
 // Entry is one offset of a store. A nil Value is one that was deleted.

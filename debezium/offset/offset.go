@@ -29,7 +29,8 @@ type Offset struct {
 }
 
 // ErrSnapshot is an offset inside of a snapshot, which nobody else can go on with.
-var ErrSnapshot = errors.New("it is inside of a snapshot: which rows are published is not known. Let Debezium finish the snapshot, and send one row after it, before it is stopped; or begin anew here")
+var ErrSnapshot = errors.New("it is inside of a snapshot: which rows are published is not known. Let Debezium " +
+	"finish the snapshot, and send one row after it, before it is stopped; or begin anew here")
 
 // known are the members that say nothing here.
 var known = []string{"server_id", "snapshot_completed"}
@@ -133,7 +134,8 @@ func ParseKey(data []byte) (k Key, ok bool) {
 		schemaless = withSchema.Payload
 	}
 	var partition map[string]string
-	if len(schemaless) != 2 || json.Unmarshal(schemaless[0], &k.Connector) != nil || json.Unmarshal(schemaless[1], &partition) != nil {
+	if len(schemaless) != 2 || json.Unmarshal(schemaless[0], &k.Connector) != nil || json.Unmarshal(schemaless[1],
+		&partition) != nil {
 		return k, false
 	}
 	k.Server, ok = partition["server"]
@@ -161,7 +163,8 @@ func ParseREST(body []byte, server string) (json.RawMessage, error) {
 		others = append(others, fmt.Sprint(one.Partition))
 	}
 	if len(others) > 0 {
-		return nil, fmt.Errorf("the connector has offsets of other partitions than {\"server\": %q}: %s", server, strings.Join(others, ", "))
+		return nil, fmt.Errorf("the connector has offsets of other partitions than {\"server\": %q}: %s", server,
+			strings.Join(others, ", "))
 	}
 	return nil, nil
 }
@@ -171,4 +174,5 @@ const IncludeQuery = "include.query"
 
 // ConfigKeys are the keys of a connector by which it is known what an offset of its counts.
 // None of their values is secret.
-var ConfigKeys = []string{IncludeQuery, "table.include.list", "table.exclude.list", "database.include.list", "database.exclude.list"}
+var ConfigKeys = []string{IncludeQuery, "table.include.list", "table.exclude.list", "database.include.list",
+	"database.exclude.list"}

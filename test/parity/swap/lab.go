@@ -34,7 +34,8 @@ func Kinds(mariadb string) []Kind {
 	const mysql = "io.debezium.connector.mysql.MySqlConnector"
 	kinds := []Kind{
 		{Name: "MySQL by GTID", Start: servers.StartMySQL, Class: mysql, ExactlyOnce: true},
-		{Name: "MySQL by file", Start: servers.StartMySQL, Class: mysql, Args: []string{"--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"}},
+		{Name: "MySQL by file", Start: servers.StartMySQL, Class: mysql, Args: []string{"--gtid-mode=OFF",
+			"--enforce-gtid-consistency=OFF"}},
 	}
 	if mariadb == "" {
 		return kinds
@@ -42,7 +43,8 @@ func Kinds(mariadb string) []Kind {
 	const class = "io.debezium.connector.mariadb.MariaDbConnector"
 	return append(kinds,
 		Kind{Name: "MariaDB", Start: servers.StartMariaDB, Class: class, Libs: mariadb},
-		Kind{Name: "MariaDB with queries", Start: servers.StartMariaDB, Class: class, Libs: mariadb, Config: map[string]string{"include.query": "true"}},
+		Kind{Name: "MariaDB with queries", Start: servers.StartMariaDB, Class: class, Libs: mariadb,
+			Config: map[string]string{"include.query": "true"}},
 	)
 }
 
@@ -51,12 +53,16 @@ func (k *Kind) connector(db *servers.MySQL, kafka *servers.Kafka, round int) (na
 	name = "swap-" + strconv.Itoa(round)
 	config = map[string]string{
 		"name": name, "connector.class": k.Class, "tasks.max": "1",
-		"database.hostname": db.Host(), "database.port": strconv.Itoa(db.Port()), "database.user": servers.CDCUser, "database.password": servers.CDCPassword,
-		"database.server.id": strconv.Itoa(7_000_000 + round), "topic.prefix": name, "table.include.list": "shop.outbox", "snapshot.mode": "no_data",
-		"schema.history.internal.kafka.bootstrap.servers": kafka.Addr(), "schema.history.internal.kafka.topic": name + "-history",
-		"transforms": "outbox", "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
+		"database.hostname": db.Host(), "database.port": strconv.Itoa(db.Port()), "database.user": servers.CDCUser,
+		"database.password":  servers.CDCPassword,
+		"database.server.id": strconv.Itoa(7_000_000 + round), "topic.prefix": name,
+		"table.include.list": "shop.outbox", "snapshot.mode": "no_data",
+		"schema.history.internal.kafka.bootstrap.servers": kafka.Addr(),
+		"schema.history.internal.kafka.topic":             name + "-history",
+		"transforms":                                      "outbox", "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
 		"transforms.outbox.route.topic.replacement": name + ".${routedByValue}",
-		"key.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+		"key.converter":    "org.apache.kafka.connect.json.JsonConverter",
+		"value.converter":  "org.apache.kafka.connect.json.JsonConverter",
 		"poll.interval.ms": "50",
 	}
 	if round%3 == 0 {

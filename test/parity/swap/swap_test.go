@@ -2,6 +2,7 @@ package swap
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -38,7 +39,8 @@ func TestSwap(t *testing.T) {
 			for round := range *rounds {
 				s.round(t, 100*i+round+1)
 			}
-			t.Logf("%d transactions with %d outbox rows, %d in the largest; Debezium stopped inside of a transaction %d times, at the end of its rows %d times",
+			t.Logf("%d transactions with %d outbox rows, %d in the largest; "+
+				"Debezium stopped inside of a transaction %d times, at the end of its rows %d times",
 				s.writer.transactions, s.writer.rows, s.writer.largest, s.inside, s.behind)
 		})
 	}
@@ -68,19 +70,23 @@ func start(t *testing.T, kind Kind, kafka *servers.Kafka, binary, name string) *
 	t.Cleanup(func() { _ = s.db.Close() })
 	err = s.db.CreateCDCUser(t.Context())
 	if err == nil {
-		err = s.db.Exec(t.Context(), append(Schema, "GRANT RELOAD, SHOW DATABASES, LOCK TABLES ON *.* TO "+servers.CDCUser+"@'%'")...)
+		err = s.db.Exec(t.Context(), append(Schema, "GRANT RELOAD, SHOW DATABASES, LOCK TABLES ON *.* TO "+
+			""+servers.CDCUser+"@'%'")...)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.writer = &writer{db: s.db, random: s.random}
 	properties := []string{
-		"key.converter=org.apache.kafka.connect.storage.StringConverter", "value.converter=org.apache.kafka.connect.storage.StringConverter",
+		"key.converter=org.apache.kafka.connect.storage.StringConverter",
+		"value.converter=org.apache.kafka.connect.storage.StringConverter",
 	}
 	if kind.ExactlyOnce {
 		properties = append(properties, "exactly.once.source.support=enabled")
 	}
-	options := servers.ConnectOptions{Name: name, Kafka: kafka.Addr(), Distributed: true, Properties: properties, Libs: kind.Libs, Log: t.Output()}
+	options := servers.ConnectOptions{
+		Name: name, Kafka: kafka.Addr(), Distributed: true, Properties: properties, Libs: kind.Libs, Log: t.Output(),
+	}
 	if s.worker, err = servers.StartConnect(t.Context(), options); err != nil {
 		t.Fatal(err)
 	}
@@ -98,15 +104,25 @@ func start(t *testing.T, kind Kind, kafka *servers.Kafka, binary, name string) *
 // ours runs this program without a connector, and returns its URL.
 func ours(t *testing.T, kafka *servers.Kafka, binary string) string {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "worker.properties")
-	lines := "bootstrap.servers=" + kafka.Addr() + "\nlisteners=http://127.0.0.1:0\n" +
-		"key.converter=org.apache.kafka.connect.storage.StringConverter\nvalue.converter=org.apache.kafka.connect.storage.StringConverter\n" +
-		"exactly.once.source.support=enabled\n"
-	if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
+	admin, err := launch(t, kafka, binary, nil).Admin(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := harness.Start(binary, []string{"run", "--worker", file, "--data-dir", filepath.Join(dir, "data")}, filepath.Join(dir, "log"))
+	return "http://" + admin
+}
+
+// launch runs this program with a worker's file, which has more lines, and connectors' files.
+func launch(t *testing.T, kafka *servers.Kafka, binary string, lines []string, files ...string) *harness.Process {
+	t.Helper()
+	dir := t.TempDir()
+	worker := filepath.Join(dir, "worker.properties")
+	lines = append([]string{"bootstrap.servers=" + kafka.Addr(), "listeners=http://127.0.0.1:0",
+		"exactly.once.source.support=enabled"}, lines...)
+	if err := os.WriteFile(worker, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"run", "--worker", worker, "--data-dir", filepath.Join(dir, "data")}, files...)
+	p, err := harness.Start(binary, args, filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +137,7 @@ func ours(t *testing.T, kafka *servers.Kafka, binary string) string {
 			t.Logf("%s", log)
 		}
 	})
-	admin, err := p.Admin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "http://" + admin
+	return p
 }
 
 func (s *swapper) round(t *testing.T, number int) {
@@ -160,7 +172,8 @@ func (s *swapper) round(t *testing.T, number int) {
 	}))
 	published := s.count(ctx, t, name)
 
-	must(rest(ctx, "POST", s.url+"/connectors", map[string]any{"name": name, "config": config, "initial_state": "STOPPED"}, nil, 201))
+	must(rest(ctx, "POST", s.url+"/connectors", map[string]any{"name": name, "config": config,
+		"initial_state": "STOPPED"}, nil, 201))
 	notes := s.imports(ctx, t, name)
 	must(rest(ctx, "PUT", here+"/resume", nil, nil, 202))
 	time.Sleep(300 * time.Millisecond)
@@ -243,6 +256,76 @@ func (s *swapper) check(ctx context.Context, t *testing.T, name string, first in
 		}
 	}
 	if len(lost)+len(twice) > 0 || len(seen) != s.writer.rows-first {
-		t.Errorf("%s: of %d rows %d are lost (%.200v) and %d came twice (%.200v); %d ids were seen", name, s.writer.rows-first, len(lost), lost, len(twice), twice, len(seen))
+		t.Errorf("%s: of %d rows %d are lost (%.200v) and %d came twice (%.200v); %d ids were seen",
+			name, s.writer.rows-first, len(lost), lost, len(twice), twice, len(seen))
 	}
+}
+
+// TestRun: with the worker's own file and the connector's, this program waits while Debezium
+// runs, begins where it has stopped, and begins anew where it has never been.
+func TestRun(t *testing.T) {
+	kafka := servers.KafkaForTest(t)
+	binary, err := harness.Build(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, Kinds("")[0], kafka, binary, "connect-run")
+	const round = 900
+	name, config := s.kind.connector(s.db, kafka, round)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := s.worker.URL() + "/connectors/" + name
+	must(rest(ctx, "PUT", there+"/config", config, nil, 201))
+	must(until(ctx, "Debezium to stream", func() (bool, error) { return streams(s.worker, round) }))
+	load, enough := context.WithCancel(ctx)
+	defer enough()
+	writing := make(chan error, 1)
+	go func() { writing <- s.writer.write(load, 100*time.Millisecond) }()
+
+	p := s.run(t, config)
+	waits := func(c harness.ConnectorStatus) bool {
+		return c.LastError != nil &&
+			c.LastError.Code == "debezium_offset_found"
+	}
+	_, err = p.Await(ctx, "the connector to wait for Debezium", waits)
+	must(err)
+	time.Sleep(time.Second)
+	must(rest(ctx, "PUT", there+"/stop", nil, nil, 204))
+	_, err = p.Await(ctx, "the connector to publish", func(c harness.ConnectorStatus) bool { return c.Published > 0 })
+	must(err)
+	enough()
+	must(<-writing)
+	must(until(ctx, "all rows", func() (bool, error) { return s.count(ctx, t, name) >= s.writer.rows, nil }))
+	s.check(ctx, t, name, 0)
+
+	// Where Debezium has never been.
+	_, config = s.kind.connector(s.db, kafka, round+1)
+	p = s.run(t, config)
+	_, err = p.Await(ctx, "the connector to begin",
+		func(c harness.ConnectorStatus) bool { return c.State == "running" && c.Position.GTIDSet != "" })
+	must(err)
+}
+
+// run starts this program with the files of the worker and of a connector.
+func (s *swapper) run(t *testing.T, config map[string]string) *harness.Process {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "connector.json")
+	text, err := json.Marshal(map[string]any{"name": config["name"], "config": config})
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var topics []string
+	for _, store := range []string{"offset", "status", "config"} {
+		topics = append(topics, store+".storage.topic=connect-run-"+store)
+	}
+	return launch(t, s.kafka, s.binary, topics, file)
 }

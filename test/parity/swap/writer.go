@@ -13,7 +13,8 @@ import (
 // Schema makes the tables: the outbox, and one that is none.
 var Schema = []string{
 	"CREATE DATABASE shop",
-	"CREATE TABLE shop.outbox (id VARCHAR(40) PRIMARY KEY, aggregatetype VARCHAR(40) NOT NULL, aggregateid VARCHAR(40) NOT NULL, type VARCHAR(40), payload VARCHAR(500))",
+	"CREATE TABLE shop.outbox (id VARCHAR(40) PRIMARY KEY, aggregatetype VARCHAR(40) NOT NULL, aggregateid " +
+		"VARCHAR(40) NOT NULL, type VARCHAR(40), payload VARCHAR(500))",
 	"CREATE TABLE shop.notes (id BIGINT AUTO_INCREMENT PRIMARY KEY, text VARCHAR(500))",
 }
 
@@ -57,7 +58,8 @@ func (w *writer) write(ctx context.Context, pause time.Duration) error {
 func (w *writer) transaction() []string {
 	var out []string
 	if w.db.Flavor() == "mysql" {
-		out = append(out, fmt.Sprintf("SET SESSION binlog_transaction_compression=%d, SESSION binlog_rows_query_log_events=%d", w.random.IntN(2), w.random.IntN(2)))
+		out = append(out, fmt.Sprintf("SET SESSION binlog_transaction_compression=%d, SESSION "+
+			"binlog_rows_query_log_events=%d", w.random.IntN(2), w.random.IntN(2)))
 	}
 	left := 0
 	switch w.random.IntN(10) {
@@ -83,7 +85,8 @@ func (w *writer) transaction() []string {
 		left -= n
 		out = append(out, w.insert(n))
 		if w.random.IntN(4) == 0 {
-			out = append(out, "UPDATE outbox SET type='changed' WHERE id='"+id(w.rows)+"'", "DELETE FROM outbox WHERE id='"+id(w.rows)+"'")
+			out = append(out, "UPDATE outbox SET type='changed' WHERE id='"+id(w.rows)+"'", "DELETE FROM outbox WHERE "+
+				"id='"+id(w.rows)+"'")
 		}
 	}
 	return append(out, "COMMIT")
