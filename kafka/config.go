@@ -64,9 +64,8 @@ type Config struct {
 	// TransactionTimeout bounds a batch, which may take three quarters of it. One that
 	// brokers take slowly but steadily gets more at the next attempt, up to their
 	// transaction.max.timeout.ms. It is also how long an open transaction of a dead
-	// leader may hide
-	// newer records from read_committed consumers when nobody takes over; the
-	// broker looks every 10 s.
+	// leader may hide newer records from read_committed consumers when nobody takes
+	// over; the broker looks every 10 s.
 	TransactionTimeout time.Duration
 	// FullPositionEvery is how often the whole position is written; records in
 	// between hold what came since.

@@ -163,6 +163,8 @@ func rules() []rule {
 		// Brokers that have just been started register one after the other.
 		{Unavailable, "there are fewer brokers than the topic is to have replicas: start the others, or lower the replication factor", []error{
 			sarama.ErrInvalidReplicationFactor}},
+		{Unavailable, "the brokers create topics no faster than a quota lets them (controller_mutation_rate); the next attempt goes on with the others", []error{
+			sarama.ErrThrottlingQuotaExceeded}},
 		{PartitionOutOfRange, "the record asks for a partition that the topic does not have", []error{
 			sarama.ErrInvalidPartition}},
 		{RecordInvalid, "the broker refuses the record; a compacted topic needs keys, and timestamps must lie within the topic's bounds", []error{

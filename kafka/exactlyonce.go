@@ -346,22 +346,13 @@ func (s *ExactlyOnce) Commit(ctx context.Context, b *txn.Batch) (done int, err e
 	s.pub.metrics.inflight.Set(float64(records))
 	defer s.pub.metrics.inflight.Set(0)
 	s.flown = 0
-	limit := time.Duration(float64(s.timeout) * batchShare)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
-	defer cancel()
 	if err := s.commit(ctx, b); err != nil {
-		if errors.Is(context.Cause(ctx), errTooLong) && (s.flown > 0 || s.pub.throttle.now()) {
-			err = s.outran(b, limit)
-		}
 		s.dead = true
 		if s.p != nil { // there is none when a new epoch could not be opened
 			s.p.stop()
 		}
 		s.pub.metrics.count(b.Groups, 0, records)
 		return 0, s.noticed(deliveryError(err))
-	}
-	if time.Since(begin) < s.pub.cfg.TransactionTimeout/2 {
-		s.pub.patience.kept()
 	}
 	s.last = b.Position
 	s.pub.metrics.count(b.Groups, len(b.Groups), records)
@@ -382,6 +373,8 @@ func (s *ExactlyOnce) outran(b *txn.Batch, took time.Duration) *Error {
 	return outranError(s.flown, all, took, s.timeout, more)
 }
 
+// commit prepares what takes its time without an open transaction, and so counts in no
+// time limit, and then the transaction.
 func (s *ExactlyOnce) commit(ctx context.Context, b *txn.Batch) error {
 	if s.tainted {
 		if err := s.renew(ctx); err != nil {
@@ -405,14 +398,32 @@ func (s *ExactlyOnce) commit(ctx context.Context, b *txn.Batch) error {
 	if err := s.p.within(ctx, func() error { return s.settle(ctx, append(to.parts, s.positionPartition())) }); err != nil {
 		return err
 	}
+	return s.transact(ctx, b, to)
+}
+
+// transact is the transaction of a batch, within its share of the time limit.
+func (s *ExactlyOnce) transact(ctx context.Context, b *txn.Batch, to targets) error {
+	begin, limit := time.Now(), time.Duration(float64(s.timeout)*batchShare)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
+	defer cancel()
 	if err := s.begin(); err != nil {
 		return classify("beginning a transaction", err)
 	}
-	if err := s.send(ctx, b, to); err != nil {
+	err := s.send(ctx, b, to)
+	if err != nil {
 		s.abort()
-		return err
+	} else {
+		err = s.commitTxn(ctx)
 	}
-	return s.commitTxn(ctx)
+	switch {
+	case err == nil:
+		if time.Since(begin) < s.pub.cfg.TransactionTimeout/2 {
+			s.pub.patience.kept()
+		}
+	case errors.Is(context.Cause(ctx), errTooLong) && (s.flown > 0 || s.pub.throttle.now()):
+		return s.outran(b, limit)
+	}
+	return err
 }
 
 // send sends the records, and the position only when all of them are acknowledged.

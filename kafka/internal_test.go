@@ -357,12 +357,9 @@ func TestPatience(t *testing.T) {
 	if !p.outran(0, 1<<20, 5*time.Minute) || p.timeout(configured) != 10*time.Minute {
 		t.Errorf("without any acknowledgement it has %s", p.timeout(configured))
 	}
-	p.refused(7 * time.Minute)
+	p.refused(10*time.Minute, 7*time.Minute, configured)
 	if got := p.timeout(configured); got != 7*time.Minute {
 		t.Errorf("the brokers allow 7m, the next attempt asks for %s", got)
-	}
-	if p.outran(1<<20, 8<<20, 7*time.Minute) {
-		t.Error("there is nothing above the brokers' longest")
 	}
 	text := outranError(1<<20, 8<<20, 315*time.Second, 7*time.Minute, false).Error()
 	for _, part := range []string{"1048576 of its 8388608 bytes", "3329 bytes a second", "7m0s", "producer_byte_rate", "transaction.max.timeout.ms"} {
@@ -375,5 +372,32 @@ func TestPatience(t *testing.T) {
 	}
 	if p.outran(1<<20, 100<<20, configured); p.timeout(configured) != 7*time.Minute {
 		t.Errorf("the brokers' longest is forgotten: %s", p.timeout(configured))
+	}
+	if p.outran(1<<20, 8<<20, 7*time.Minute) {
+		t.Error("there is nothing above the brokers' longest")
+	}
+	if got := p.timeout(configured); got <= 7*time.Minute {
+		t.Errorf("nobody asks whether the brokers allow more by now: the next attempt asks for %s", got)
+	}
+}
+
+// Brokers that do not tell what they allow are asked for what most allow, and then for
+// less, until they take it.
+func TestPatienceWithSilentBrokers(t *testing.T) {
+	const configured = time.Minute
+	for _, longest := range []time.Duration{15 * time.Minute, 5 * time.Minute, 61 * time.Second, configured} {
+		var p patience
+		p.outran(1, 1000, configured)
+		asked := p.timeout(configured)
+		for range 20 {
+			if asked <= longest {
+				break
+			}
+			p.refused(asked, 0, configured)
+			asked = p.timeout(configured)
+		}
+		if asked < configured || asked > longest || asked < longest/2 {
+			t.Errorf("of the %s that the brokers allow it asks for %s", longest, asked)
+		}
 	}
 }

@@ -13,6 +13,8 @@ const (
 	// stallTicks is in how many looks at a batch no record must have been acknowledged
 	// for it to have stalled.
 	stallTicks = 4
+	// usualLongest is the default of the brokers' transaction.max.timeout.ms.
+	usualLongest = 15 * time.Minute
 	// throttleLogEvery is how often it is logged that brokers throttle us.
 	throttleLogEvery = time.Minute
 )
@@ -35,7 +37,8 @@ func (p *patience) timeout(configured time.Duration) time.Duration {
 }
 
 // outran takes note of a batch of which only acked of all its bytes were acknowledged in
-// its share of the time limit. It reports whether the next one gets more time.
+// its share of the time limit. It reports whether the next one gets more time. Where the
+// brokers allow no more they are asked all the same: somebody may have raised that since.
 func (p *patience) outran(acked, all int64, limit time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,21 +47,32 @@ func (p *patience) outran(acked, all int64, limit time.Duration) bool {
 		// What the rest takes at this rate, with room for a rate that falls.
 		wanted = max(wanted, time.Duration(float64(limit)*min(float64(all)/float64(acked), 1000)*1.25))
 	}
+	if p.ceiling > 0 && limit >= p.ceiling {
+		p.more, p.ceiling = wanted, 0
+		return false
+	}
 	if p.ceiling > 0 {
 		wanted = min(wanted, p.ceiling)
-	}
-	if wanted <= limit {
-		return false
 	}
 	p.more = wanted
 	return true
 }
 
-// refused takes note that the brokers allow no more than most.
-func (p *patience) refused(most time.Duration) {
+// refused takes note that the brokers do not allow what was asked for, but longest; 0
+// where they do not tell. Then the next claim asks for what most brokers allow, or for
+// less and less.
+func (p *patience) refused(asked, longest, configured time.Duration) {
+	switch {
+	case longest > 0:
+	case asked > usualLongest && configured < usualLongest:
+		longest = usualLongest
+	case asked-configured > time.Second:
+		longest = configured + (asked-configured)/2
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.more, p.ceiling = most, most
+	p.more = max(longest, configured)
+	p.ceiling = p.more
 }
 
 // kept takes note of a batch that had time to spare within what is configured.

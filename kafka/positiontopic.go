@@ -17,7 +17,8 @@ func (s *ExactlyOnce) ensurePositionTopic(ctx context.Context) error {
 	err := client.RefreshMetadata(topic)
 	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
 		settings := map[string]string{"cleanup.policy": "compact", "segment.bytes": "16777216"}
-		if err := createTopic(client, topic, 1, s.positionReplication(), settings, s.pub.log); err != nil {
+		wanted := map[string]*sarama.TopicDetail{topic: topicDetail(1, s.positionReplication(), settings)}
+		if err := createTopics(client, wanted, s.pub.log)[topic]; err != nil {
 			return onTopic(classify("creating the position topic", err), topic)
 		}
 		err = s.p.topics.await(ctx, topic)
@@ -83,7 +84,7 @@ func (s *ExactlyOnce) timeoutRefused() *Error {
 		most += " of " + longest.String()
 	}
 	if s.timeout > s.pub.cfg.TransactionTimeout {
-		s.pub.patience.refused(max(longest, s.pub.cfg.TransactionTimeout))
+		s.pub.patience.refused(s.timeout, longest, s.pub.cfg.TransactionTimeout)
 		return newError(Timeout, fmt.Sprintf("a slow batch needs a transaction of %s, which is above %s: the next attempt has what they allow",
 			s.timeout, most), nil)
 	}

@@ -2,26 +2,15 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/IBM/sarama"
 
 	"github.com/binlog-outbox/binlog-outbox/txn"
-)
-
-const (
-	maxMessageBytesKey = "max.message.bytes"
-	cleanupPolicyKey   = "cleanup.policy"
-	// createWait is how long a topic may take to be known to all after it was
-	// created.
-	createWait = 5 * time.Second
-	createPoll = 20 * time.Millisecond
 )
 
 // limits are what is known of topics beyond a term: the batch sizes that they were
@@ -124,17 +113,51 @@ func (t *topics) batchLimit(topic string) (int, bool) {
 // be published is found while those before it still can. It returns how many groups
 // may be sent, and why not the others.
 func (t *topics) admit(ctx context.Context, b *txn.Batch) (int, *Error) {
-	var last admitted
 	t.batch++
+	fresh, hopeless := t.survey(b)
+	refused := t.meet(ctx, fresh)
+	var last admitted
 	for i := range b.Groups {
 		for j := range b.Groups[i].Records {
-			if e := t.admitRecord(ctx, &b.Groups[i].Records[j], &last); e != nil {
+			e := hopeless
+			if e == nil || e.Group != i || e.Record != j {
+				e = t.admitRecord(&b.Groups[i].Records[j], refused, &last)
+			}
+			if e != nil {
 				e.Group, e.Record = i, j
 				return i, e
 			}
 		}
 	}
 	return len(b.Groups), nil
+}
+
+// survey looks at the records without asking anybody, up to the first that can never be
+// published: hopeless says why. fresh are the topics before it that this term has not
+// met, in the order of the records.
+func (t *topics) survey(b *txn.Batch) (fresh []string, hopeless *Error) {
+	topic, known := "", map[string]bool{}
+	for i := range b.Groups {
+		for j := range b.Groups[i].Records {
+			r := &b.Groups[i].Records[j]
+			var e *Error
+			if _, met := t.seen[r.Topic]; !met && (r.Topic != topic || topic == "") && !known[r.Topic] {
+				if e = t.cfg.misrouted(r.Topic); e == nil {
+					fresh = append(fresh, r.Topic)
+					known[r.Topic] = true
+				}
+			}
+			topic = r.Topic
+			if e == nil {
+				e = t.cfg.oversize(r)
+			}
+			if e != nil {
+				e.Group, e.Record = i, j
+				return fresh, e
+			}
+		}
+	}
+	return fresh, nil
 }
 
 // admitted is the topic of the last record that was looked at, and how many partitions
@@ -145,15 +168,16 @@ type admitted struct {
 	partitions int32
 }
 
-func (t *topics) admitRecord(ctx context.Context, r *txn.Record, last *admitted) *Error {
+func (t *topics) admitRecord(r *txn.Record, refused map[string]*Error, last *admitted) *Error {
 	if !last.known || r.Topic != last.topic {
-		if e := t.know(ctx, r.Topic); e != nil {
+		if e := refused[r.Topic]; e != nil {
 			return e
 		}
+		if t.seen[r.Topic] != t.batch {
+			t.seen[r.Topic] = t.batch
+			t.compare(r.Topic)
+		}
 		*last = admitted{topic: r.Topic, known: true}
-	}
-	if e := t.cfg.oversize(r); e != nil {
-		return e
 	}
 	if r.Partition >= last.partitions { // negative ones are left to the partitioner
 		n, err := t.count(r.Topic, r.Partition)
@@ -185,22 +209,6 @@ func (t *topics) count(topic string, wanted int32) (int32, error) {
 	return int32(len(ids)), err
 }
 
-// know makes sure that a topic exists before the first record goes to it, and tells
-// when its partitions have become more or fewer.
-func (t *topics) know(ctx context.Context, topic string) *Error {
-	batch, ok := t.seen[topic]
-	if !ok {
-		if e := t.meet(ctx, topic); e != nil {
-			return e
-		}
-	}
-	if !ok || batch != t.batch {
-		t.seen[topic] = t.batch
-		t.compare(topic)
-	}
-	return nil
-}
-
 // compare warns when a topic has another number of partitions than before.
 func (t *topics) compare(topic string) {
 	ids, err := t.client.Partitions(topic)
@@ -211,157 +219,6 @@ func (t *topics) compare(topic string) {
 		t.log.Warn("the topic has another number of partitions: keys move to other ones, where nothing keeps their new records behind their old ones",
 			"topic", topic, "partitions", len(ids), "before", before)
 	}
-}
-
-// meet looks at a topic for the first time in this term.
-func (t *topics) meet(ctx context.Context, topic string) *Error {
-	if e := t.cfg.misrouted(topic); e != nil {
-		return e
-	}
-	if err := t.find(ctx, topic); err != nil {
-		e := classify("looking up the topic", err)
-		e.Topic = topic
-		e.Poison = errors.Is(err, sarama.ErrInvalidTopic)
-		return e
-	}
-	t.learnLimit(topic)
-	return nil
-}
-
-// find looks the topic up, and has it created if that is wanted.
-func (t *topics) find(ctx context.Context, topic string) error {
-	err := t.client.RefreshMetadata(topic)
-	if !isMissing(err) {
-		return err
-	}
-	switch {
-	case t.cfg.Topics.Create:
-		if err := t.create(topic); err != nil {
-			return err
-		}
-	case t.cfg.Topics.AutoCreate:
-		if err := t.autoCreate(topic); err != nil {
-			return err
-		}
-	default:
-		return newError(TopicMissing, "waiting for the topic to exist: create it, or let the connector create topics", nil)
-	}
-	return t.await(ctx, topic)
-}
-
-func isMissing(err error) bool {
-	return errors.Is(err, sarama.ErrUnknownTopicOrPartition) || errors.Is(err, sarama.ErrLeaderNotAvailable)
-}
-
-// await waits until a topic that is being created has its leaders.
-func (t *topics) await(ctx context.Context, topic string) error {
-	deadline := time.Now().Add(createWait)
-	for {
-		err := t.client.RefreshMetadata(topic)
-		if !isMissing(err) || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(createPoll):
-		}
-	}
-}
-
-// autoCreate asks for the topic in the way that lets the broker create it. The
-// client's own look-ups never do, or the position topic would come to be with the
-// brokers' defaults.
-func (t *topics) autoCreate(topic string) error {
-	b := t.client.LeastLoadedBroker()
-	if b == nil {
-		return sarama.ErrOutOfBrokers
-	}
-	req := sarama.NewMetadataRequest(t.client.Config().Version, []string{topic})
-	req.AllowAutoTopicCreation = true
-	_, err := b.GetMetadata(req)
-	return err
-}
-
-// create makes a topic as configured. Another node or a person may be faster.
-func (t *topics) create(topic string) error {
-	partitions, replication, settings, err := t.cfg.Topics.forTopic(topic)
-	if err != nil {
-		return newError(SettingRefused, "creating topic "+topic, err)
-	}
-	return createTopic(t.client, topic, partitions, replication, settings, t.log)
-}
-
-func createTopic(client sarama.Client, topic string, partitions int32, replication int16, settings map[string]string, log *slog.Logger) error {
-	admin, err := sarama.NewClusterAdminFromClient(client)
-	if err != nil {
-		return err
-	}
-	detail := &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: replication, ConfigEntries: map[string]*string{}}
-	for k, v := range settings {
-		detail.ConfigEntries[k] = &v
-	}
-	err = admin.CreateTopic(topic, detail, false)
-	if errors.Is(err, sarama.ErrTopicAlreadyExists) {
-		return nil
-	}
-	if err != nil {
-		return classify("creating the topic", err)
-	}
-	log.Info("topic created", "topic", topic)
-	return nil
-}
-
-// learnLimit asks for the topic's max.message.bytes. A missing right to ask is no
-// harm: a refused batch will teach it.
-func (t *topics) learnLimit(topic string) {
-	if t.limits.isSingly(topic) {
-		t.limit[topic] = 1
-		return
-	}
-	if n, ok := t.limits.get(topic); ok {
-		t.limit[topic] = n
-	}
-	n, err := topicLimit(t.client, topic)
-	if err != nil {
-		t.log.Debug("the topic's batch limit is not known", "topic", topic, "error", err)
-		return
-	}
-	if old, ok := t.limit[topic]; n < t.cfg.MaxMessageBytes && (!ok || n < old) {
-		t.limit[topic] = n
-	}
-}
-
-func topicLimit(client sarama.Client, topic string) (int, error) {
-	settings, err := topicSettings(client, topic, maxMessageBytesKey)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(settings[maxMessageBytesKey])
-}
-
-// topicSettings asks for some of a topic's settings. Those that the broker does
-// not tell are missing.
-func topicSettings(client sarama.Client, topic string, names ...string) (map[string]string, error) {
-	admin, err := sarama.NewClusterAdminFromClient(client)
-	if err != nil {
-		return nil, err
-	}
-	asked := []*sarama.ConfigResource{{Type: sarama.TopicResource, Name: topic, ConfigNames: names}}
-	answers, err := admin.DescribeConfigs(asked, sarama.DescribeConfigsOptions{})
-	if err != nil {
-		return nil, err
-	}
-	settings := make(map[string]string, len(names))
-	for _, a := range answers {
-		if a.ErrorCode != 0 {
-			return nil, &sarama.DescribeConfigError{Err: a.ErrorCode, ErrMsg: a.ErrorMsg}
-		}
-		for _, e := range a.Configs {
-			settings[e.Name] = e.Value
-		}
-	}
-	return settings, nil
 }
 
 // rejected takes note that the topic refused a batch as too large. w is what was
