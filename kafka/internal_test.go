@@ -351,13 +351,13 @@ func TestPositionRecordsAreReadAsOne(t *testing.T) {
 func TestPatience(t *testing.T) {
 	const configured = time.Minute
 	var p patience
-	if !p.outran(1<<20, 4<<20, configured) || p.timeout(configured) != 5*time.Minute {
+	if !p.outran(1<<20, 4<<20, configured) || p.timeout(configured) != 8*time.Minute {
 		t.Errorf("after a quarter in a minute the next attempt has %s", p.timeout(configured))
 	}
-	if !p.outran(0, 1<<20, 5*time.Minute) || p.timeout(configured) != 10*time.Minute {
+	if !p.outran(0, 1<<20, 8*time.Minute) || p.timeout(configured) != 16*time.Minute {
 		t.Errorf("without any acknowledgement it has %s", p.timeout(configured))
 	}
-	p.refused(10*time.Minute, 7*time.Minute, configured)
+	p.refused(16*time.Minute, 7*time.Minute, configured)
 	if got := p.timeout(configured); got != 7*time.Minute {
 		t.Errorf("the brokers allow 7m, the next attempt asks for %s", got)
 	}

@@ -44,8 +44,8 @@ func (p *patience) outran(acked, all int64, limit time.Duration) bool {
 	defer p.mu.Unlock()
 	wanted := 2 * limit
 	if acked > 0 {
-		// What the rest takes at this rate, with room for a rate that falls.
-		wanted = max(wanted, time.Duration(float64(limit)*min(float64(all)/float64(acked), 1000)*1.25))
+		// What all takes at this rate, twice: a quota lets the first bytes pass at any rate.
+		wanted = max(wanted, time.Duration(2*float64(limit)*min(float64(all)/float64(acked), 1000)))
 	}
 	if p.ceiling > 0 && limit >= p.ceiling {
 		p.more, p.ceiling = wanted, 0

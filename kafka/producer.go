@@ -310,7 +310,7 @@ func (p *producer) close(ctx context.Context) error {
 		select {
 		case <-gone:
 		case <-grace:
-			return newError(Timeout, "closing the Kafka producer: its connections are cut, but it still waits for a retry", context.Cause(ctx))
+			return newError(Timeout, "closing the Kafka producer: its connections are cut, but it still waits for a retry, or as a broker told it to", context.Cause(ctx))
 		}
 	}
 	return nil
