@@ -89,7 +89,7 @@ func (l leaderless) client(t *testing.T) sarama.Client {
 func (l leaderless) prepare(t *testing.T, name string) (pub *kafka.Publisher, victim *servers.Kafka, coordinator *sarama.Broker) {
 	t.Helper()
 	cfg := config(l.Addrs())
-	cfg.Connector = name
+	cfg.Connector, cfg.RequestTimeout, cfg.DeliveryTimeout = name, 15*time.Second, time.Minute // for busy machines
 	return l.prepareWith(t, cfg)
 }
 
