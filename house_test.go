@@ -21,6 +21,7 @@ const module = "github.com/binlog-outbox/binlog-outbox/"
 var arrows = map[string]map[string]string{
 	"position":  {},
 	"javaregex": {},
+	"envelope":  {},
 	"schema":    {},
 	"converter": {"schema": "column types decide Connect types"},
 	"txn":       {"schema": "a transaction's rows", "position": "its mark"},
@@ -29,8 +30,8 @@ var arrows = map[string]map[string]string{
 		"txn": "records",
 	},
 	"canal":           {"schema": "rows and tables", "position": "marks and where to resume", "txn": "what it hands on"},
-	"kafka":           {"position": "a batch is durable together with its position", "txn": "records"},
-	"ha":              {"position": "positions are replicated and may not go back"},
+	"kafka":           {"position": "a batch is durable together with its position", "txn": "records", "envelope": "records of the position topic"},
+	"ha":              {"position": "positions are replicated and may not go back", "envelope": "commands and snapshots"},
 	"config":          {"converter": "its modes and converters' options are sections", "javaregex": "patterns of tables, topics and servers are Java's", "router": "its options are a section"},
 	"debezium":        {"config": "connector JSON becomes our configuration", "converter": "Java's classes are converters here", "javaregex": "its lists hold Java's patterns"},
 	"debezium/offset": {},
@@ -83,7 +84,7 @@ var libraries = map[string][]string{
 }
 
 // pure packages know no I/O and no clocks of the machine's network.
-var pure = []string{"position", "txn", "schema", "router", "converter", "javaregex"}
+var pure = []string{"position", "envelope", "txn", "schema", "router", "converter", "javaregex"}
 
 type pkg struct {
 	ImportPath string

@@ -216,14 +216,6 @@ func (c *Config) derive() {
 	}
 }
 
-// EffectiveServerID is ServerID, or what is derived in its place.
-func (c *Connector) EffectiveServerID(nodeID string) uint32 {
-	if c.Source.ServerID != 0 {
-		return c.Source.ServerID
-	}
-	return DerivedServerID(nodeID, c.Name)
-}
-
 // set applies one Setting.
 func (b *builder) set(s Setting) {
 	v, err := b.find(s.Path)

@@ -196,13 +196,6 @@ func TestB022ServerIDsDiffer(t *testing.T) {
 	if got, want := DerivedServerID("cdc-1", "orders-outbox"), uint32(4223592534); got != want {
 		t.Errorf("got %d, want %d as in every release before", got, want)
 	}
-	c := NewConnector()
-	if c.Name = "x"; c.EffectiveServerID("n") != DerivedServerID("n", "x") {
-		t.Error("0 does not derive one")
-	}
-	if c.Source.ServerID = 7; c.EffectiveServerID("n") != 7 {
-		t.Error("a given one does not count")
-	}
 }
 
 func TestSize(t *testing.T) {

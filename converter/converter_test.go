@@ -10,7 +10,7 @@ func text(optional bool) *Schema { return &Schema{Kind: String, Optional: option
 func blob(optional bool) *Schema { return &Schema{Kind: Bytes, Optional: optional} }
 
 func TestConvertersByValue(t *testing.T) {
-	jsonOn, jsonOff := NewJSONConverter(DefaultJSONOptions()), NewJSONConverter(JSONOptions{ReplaceNullWithDefault: true})
+	jsonOn, jsonOff := NewJSONConverter(JSONOptions{Schemas: true, ReplaceNullWithDefault: true}), NewJSONConverter(JSONOptions{ReplaceNullWithDefault: true})
 	noDefaults := NewJSONConverter(JSONOptions{})
 	withDefault := &Schema{Kind: String, Optional: true, Default: "d"}
 	decimal := &Schema{Kind: Bytes, Name: DecimalName}
@@ -102,7 +102,7 @@ func TestConvertersByValue(t *testing.T) {
 
 func TestErrorsDoNotQuoteValues(t *testing.T) {
 	const secret = "very secret"
-	for _, c := range []Converter{ByteArrayConverter{}, BinaryDataConverter{}, NewJSONConverter(DefaultJSONOptions())} {
+	for _, c := range []Converter{ByteArrayConverter{}, BinaryDataConverter{}, NewJSONConverter(JSONOptions{Schemas: true, ReplaceNullWithDefault: true})} {
 		_, _, err := c.Append(nil, &Schema{Kind: Record, Name: "r"}, secret)
 		if err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%T: %v", c, err)
@@ -111,7 +111,7 @@ func TestErrorsDoNotQuoteValues(t *testing.T) {
 }
 
 func TestJSONConverterForgetsSchemas(t *testing.T) {
-	c := NewJSONConverter(DefaultJSONOptions())
+	c := NewJSONConverter(JSONOptions{Schemas: true, ReplaceNullWithDefault: true})
 	for range 3 * maxSchemaTexts {
 		if _, _, err := c.Append(nil, text(true), "x"); err != nil {
 			t.Fatal(err)

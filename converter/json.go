@@ -8,7 +8,7 @@ import (
 )
 
 // JSONOptions are the options of Connect's JsonConverter. The zero value is not
-// its default; see DefaultJSONOptions.
+// its default.
 type JSONOptions struct {
 	// Schemas is schemas.enable: whether the schema goes with each value.
 	Schemas bool
@@ -18,11 +18,6 @@ type JSONOptions struct {
 	// ReplaceNullWithDefault is replace.null.with.default: null becomes the
 	// schema's default where it has one.
 	ReplaceNullWithDefault bool
-}
-
-// DefaultJSONOptions are the defaults of Kafka Connect.
-func DefaultJSONOptions() JSONOptions {
-	return JSONOptions{Schemas: true, ReplaceNullWithDefault: true}
 }
 
 // JSONConverter is org.apache.kafka.connect.json.JsonConverter, with Jackson's

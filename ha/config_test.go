@@ -91,17 +91,3 @@ func TestListenerInUse(t *testing.T) {
 		must(t, n.Shutdown(testContext(t)))
 	}
 }
-
-func TestRetryable(t *testing.T) {
-	for err, want := range map[error]bool{
-		ErrNoLeader: true, ErrNotLeader: true, ErrBusy: true,
-		ErrInvalid: false, ErrShuttingDown: false, ErrLeadershipLost: false,
-		&RejectedError{Reason: ReasonBehind}:   false,
-		&UnknownOutcomeError{"x", ErrNoLeader}: false,
-		&StoreError{Err: ErrCorrupt}:           false,
-	} {
-		if got := Retryable(err); got != want {
-			t.Errorf("Retryable(%v) = %t", err, got)
-		}
-	}
-}

@@ -3,6 +3,7 @@ package ha
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/binlog-outbox/binlog-outbox/envelope"
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
@@ -129,7 +132,7 @@ func TestB091B092DirectoriesThatAreRefused(t *testing.T) {
 		}, ErrNewerFormat, nodeFile},
 		{"B097 newer command in the log", 0, func(t *testing.T, dir string) {
 			rewriteEntry(t, log(dir), 20, func(l *raft.Log) {
-				l.Data = sealed(`{"v":7,"op":"save_position"}`)
+				l.Data = sealed(7, `{"op":"save_position"}`)
 			})
 		}, ErrNewerFormat, "log entry 20"},
 		{"entry with a flipped byte", 0, func(t *testing.T, dir string) {
@@ -202,8 +205,13 @@ func TestB092EachDamagedPage(t *testing.T) {
 	t.Logf("%d of %d pages matter", refused, len(whole)/page)
 }
 
-func sealed(body string) []byte {
-	return append([]byte(encodeSum(body)+" "), body...)
+// sealed is an envelope of any version and body.
+func sealed(version int, body string) []byte {
+	data, err := envelope.Seal(version, json.RawMessage(body))
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 // rewriteEntry changes an entry of a closed log; nil removes it.
@@ -329,14 +337,14 @@ func TestUnknownCommandEndsRun(t *testing.T) {
 	dir := t.TempDir()
 	n := alone(t, dir)
 	must(t, n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r"}, at(1)))
-	_, err := n.applyLocal(context.Background(), "future", sealed(`{"v":2,"op":"teleport"}`))
+	_, err := n.applyLocal(context.Background(), "future", sealed(commandVersion+1, `{"op":"teleport"}`))
 	if !errors.Is(err, ErrNewerFormat) {
 		t.Errorf("applying it: %v", err)
 	}
 	select {
 	case err := <-n.done:
 		n.done <- err
-		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), "teleport") {
+		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), "it has version 2, this release knows up to 1") {
 			t.Errorf("Run: %v", err)
 		}
 	case <-time.After(30 * time.Second):

@@ -3,6 +3,8 @@ package ha
 import (
 	"errors"
 	"fmt"
+
+	"github.com/binlog-outbox/binlog-outbox/envelope"
 )
 
 var (
@@ -113,21 +115,10 @@ var (
 	// ErrForeignState: the directory or a snapshot belongs to another node or cluster.
 	ErrForeignState = errors.New("the state belongs to someone else")
 	// ErrNewerFormat: the state was written by a newer release.
-	ErrNewerFormat = errors.New("the state was written by a newer release")
+	ErrNewerFormat = envelope.ErrNewer
 	// ErrIncomplete: a part of the state is missing, so that starting would go
 	// back in time or begin anew.
 	ErrIncomplete = errors.New("a part of the state is missing")
 	// ErrCorrupt: the state can't be read as what it should be.
-	ErrCorrupt = errors.New("the state is damaged")
+	ErrCorrupt = envelope.ErrDamaged
 )
-
-// Retryable reports whether the same call may succeed later without anybody
-// doing anything. It is false for unknown outcomes, which need a look at the
-// state first.
-func Retryable(err error) bool {
-	var unknown *UnknownOutcomeError
-	if errors.As(err, &unknown) {
-		return false
-	}
-	return errors.Is(err, ErrNoLeader) || errors.Is(err, ErrNotLeader) || errors.Is(err, ErrBusy)
-}

@@ -95,9 +95,6 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 			return err
 		}
 		detail = fmt.Sprintf("from %s to %s", brief(old.Position), brief(st.Position))
-		if c.Version == 1 {
-			detail += fmt.Sprintf(", forced=%t", c.Force)
-		}
 	case opSetRunState:
 		st.RunState = RunStatus{State: c.RunState, Reason: c.Reason, By: c.By, At: c.At}
 		detail = fmt.Sprintf("from %s to %s", cmp.Or(old.RunState.State, Running), c.RunState)
@@ -165,9 +162,6 @@ func (f *fsm) savePosition(st *State, c *command) error {
 // setPosition is an operator's word: whoever has read the position before may not
 // save any more.
 func setPosition(st *State, c *command) error {
-	if c.Version == 1 {
-		return setPosition1(st, c)
-	}
 	if st.RunState.State != Stopped {
 		return reject(c, *st, ReasonNotStopped, "its position may be set while it is stopped; stop it first")
 	}
@@ -178,23 +172,6 @@ func setPosition(st *State, c *command) error {
 	st.Position.Choice = max(before.Choice+1, uint64(max(0, c.At.UnixMicro())))
 	st.Position.Seq = max(before.Seq, c.Position.Seq)
 	st.Position.Seq = st.SeqAfterChoice()
-	return nil
-}
-
-// setPosition1 is what version 1 meant by it: without force it may not go back, and
-// there is no mark.
-func setPosition1(st *State, c *command) error {
-	if !c.Force {
-		busy := st.Run.ID != "" && st.RunState.State != Stopped && st.RunState.State != Paused
-		if busy {
-			return reject(c, *st, ReasonNotStopped, "the connector is running; pause or stop it first")
-		}
-		if !c.Position.Covers(st.Position) {
-			return reject(c, *st, ReasonBehind, fmt.Sprintf("%s does not cover the stored %s", brief(*c.Position), brief(st.Position)))
-		}
-	}
-	st.nextEpoch()
-	st.Position = *c.Position
 	return nil
 }
 

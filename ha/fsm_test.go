@@ -36,9 +36,7 @@ func newMachine() *machine {
 // do applies a command in a Raft term, by way of its encoding.
 func (m *machine) do(t testing.TB, term uint64, c command) error {
 	t.Helper()
-	if c.At = when; c.Version == 0 {
-		c.Version = commandVersion
-	}
+	c.At = when
 	data, err := c.encode()
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +62,12 @@ func in(epoch uint64, c command) command {
 	return c
 }
 
-func set(seq uint64, force bool) command {
-	return command{Version: 1, Op: opSetPosition, Connector: "orders", Position: pos(at(seq)), Force: force, By: "ann", Reason: "why"}
+func set(seq uint64) command {
+	return command{Op: opSetPosition, Connector: "orders", Position: pos(at(seq)), By: "ann", Reason: "why"}
+}
+
+func runState(s RunState) command {
+	return command{Op: opSetRunState, Connector: "orders", RunState: s, By: "ann"}
 }
 
 func reasonOf(err error) Reason {
@@ -83,9 +85,7 @@ func TestRefusals(t *testing.T) {
 	file := position.Position{Server: "s1", File: "binlog.000003", Pos: 4}
 	other := file
 	other.Server = "s2"
-	state := func(s RunState) command {
-		return command{Op: opSetRunState, Connector: "orders", RunState: s, By: "ann"}
-	}
+	stopped := runState(Stopped)
 	saveAt := func(p position.Position) command {
 		return command{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 2, ID: "r1"}, Position: &p}
 	}
@@ -103,18 +103,19 @@ func TestRefusals(t *testing.T) {
 		{"B089 older term", []command{save("r1", 1, 5)}, ReasonOlderTerm},
 		{"new run of the term", []command{save("r1", 2, 5), save("r2", 2, 6)}, ""},
 		{"older run of the term", []command{save("r1", 2, 5), save("r2", 2, 6), save("r1", 2, 7)}, ReasonOlderRun},
-		{"set back while running", []command{save("r1", 2, 5), set(3, false)}, ReasonNotStopped},
-		{"set forward while running", []command{save("r1", 2, 5), set(9, false)}, ReasonNotStopped},
-		{"set back when stopped", []command{save("r1", 2, 5), state(Stopped), set(3, false)}, ReasonBehind},
-		{"set forward when paused", []command{save("r1", 2, 5), state(Paused), set(9, false)}, ""},
-		{"set back by force", []command{save("r1", 2, 5), set(3, true)}, ""},
-		{"set before the first start", []command{set(3, false)}, ""},
-		{"run after a forced set", []command{save("r1", 2, 5), set(3, true), save("r1", 2, 6)}, ReasonOlderRun},
-		{"run that had not saved before a forced set", []command{save("r1", 2, 5), set(3, true), save("r2", 2, 6)}, ReasonOlderRun},
-		{"run that has read after a forced set", []command{save("r1", 2, 5), set(3, true), in(1, save("r2", 2, 4))}, ""},
-		{"same run, having read again", []command{save("r1", 2, 5), set(3, true), in(1, save("r1", 2, 4))}, ""},
-		{"run of a first set, after a second", []command{set(3, true), set(2, true), in(1, save("r1", 2, 4))}, ReasonOlderRun},
-		{"run after deletion of what was set to nothing", []command{set(0, true), {Op: opDelete, Connector: "orders"}, save("r1", 2, 4)}, ReasonOlderRun},
+		{"set back while running", []command{save("r1", 2, 5), set(3)}, ReasonNotStopped},
+		{"set forward while running", []command{save("r1", 2, 5), set(9)}, ReasonNotStopped},
+		{"set forward when paused", []command{save("r1", 2, 5), runState(Paused), set(9)}, ReasonNotStopped},
+		{"set before the first start", []command{set(3)}, ReasonNotStopped},
+		{"set back when stopped", []command{save("r1", 2, 5), stopped, set(3)}, ""},
+		{"set forward when stopped", []command{save("r1", 2, 5), stopped, set(9)}, ""},
+		{"set before the first start, stopped", []command{stopped, set(3)}, ""},
+		{"run after a set", []command{save("r1", 2, 5), stopped, set(3), save("r1", 2, 6)}, ReasonOlderRun},
+		{"run that had not saved before a set", []command{save("r1", 2, 5), stopped, set(3), save("r2", 2, 6)}, ReasonOlderRun},
+		{"run that has read after a set", []command{save("r1", 2, 5), stopped, set(3), in(1, save("r2", 2, 4))}, ""},
+		{"same run, having read again", []command{save("r1", 2, 5), stopped, set(3), in(1, save("r1", 2, 4))}, ""},
+		{"run of a first set, after a second", []command{stopped, set(3), set(2), in(1, save("r1", 2, 4))}, ReasonOlderRun},
+		{"run after deletion of what was set to nothing", []command{stopped, set(0), {Op: opDelete, Connector: "orders"}, save("r1", 2, 4)}, ReasonOlderRun},
 		{"run after deletion", []command{save("r1", 2, 5), {Op: opDelete, Connector: "orders"}, save("r1", 2, 6)}, ReasonOlderRun},
 		{"delete what is not there", []command{{Op: opDelete, Connector: "orders"}}, ReasonUnknownConnector},
 	}
@@ -242,17 +243,15 @@ func TestB091PositionNeverGoesBack(t *testing.T) {
 			},
 			"set": func(rt *rapid.T) {
 				seq := rapid.Uint64Range(0, 40).Draw(rt, "seq")
-				force := rapid.Bool().Draw(rt, "force")
+				state := rapid.SampledFrom([]RunState{Running, Paused, Stopped}).Draw(rt, "state")
 				before, _ := m.connector("orders")
-				err := m.do(t, term, set(seq, force))
-				if force && err != nil {
-					rt.Fatalf("forced set refused: %v", err)
+				if err := m.do(t, term, runState(state)); err != nil {
+					rt.Fatal(err)
 				}
-				if err != nil {
+				if err := m.do(t, term, set(seq)); (err == nil) != (state == Stopped) {
+					rt.Fatalf("set of a connector that is %s: %v", state, err)
+				} else if err != nil {
 					return
-				}
-				if !force && seq < stored {
-					rt.Fatalf("position set back from %d to %d without force", stored, seq)
 				}
 				stored, epoch = seq, epoch+1
 				if id := before.Run.ID; id != "" {
@@ -335,28 +334,22 @@ func TestChoice(t *testing.T) {
 		st, _ := m.connector("orders")
 		return st
 	}
-	choose := func(seq uint64) command {
-		return command{Op: opSetPosition, Connector: "orders", Position: pos(at(seq)), By: "ann", Reason: "why"}
-	}
-	state := func(s RunState) command {
-		return command{Op: opSetRunState, Connector: "orders", RunState: s, By: "ann"}
-	}
 	do(save("r1", 2, 5))
 	for _, busy := range []RunState{"", Running, Paused} {
 		if busy != "" {
-			do(state(busy))
+			do(runState(busy))
 		}
-		if got := reasonOf(m.do(t, 2, choose(3))); got != ReasonNotStopped {
+		if got := reasonOf(m.do(t, 2, set(3))); got != ReasonNotStopped {
 			t.Errorf("set while %q: %q", busy, got)
 		}
 	}
-	do(state(Stopped))
-	first := do(choose(3))
+	do(runState(Stopped))
+	first := do(set(3))
 	// Numbers go on above those of the position before, and of what was not saved.
 	if first.Position.Choice != uint64(when.UnixMicro()) || first.Position.Seq != 5+position.SeqGap {
 		t.Fatalf("after a set: %+v", first)
 	}
-	if again := do(choose(4)); again.Position.Choice != first.Position.Choice+1 {
+	if again := do(set(4)); again.Position.Choice != first.Position.Choice+1 {
 		t.Errorf("a second choice at the same time has mark %d, the first %d", again.Position.Choice, first.Position.Choice)
 	}
 	if got := reasonOf(m.do(t, 2, save("r1", 2, 6))); got != ReasonOlderRun {
@@ -365,7 +358,7 @@ func TestChoice(t *testing.T) {
 	if st := do(in(2, save("r2", 2, 4))); st.Position.Choice != first.Position.Choice+1 {
 		t.Errorf("after a save that knows of it: %+v", st)
 	}
-	zero := choose(0)
+	zero := set(0)
 	zero.Position = &position.Position{}
 	if st := do(zero); st.Position.Choice != first.Position.Choice+2 || !st.Position.IsZero() {
 		t.Errorf("after a start over: %+v", st)

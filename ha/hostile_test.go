@@ -190,7 +190,7 @@ func TestRequestsOfAnotherCluster(t *testing.T) {
 	n.fsm.mu.Lock()
 	n.fsm.img.Cluster = "ours"
 	n.fsm.mu.Unlock()
-	command, err := (&command{Version: 1, Op: opDelete, Connector: "orders", By: "ann"}).encode()
+	command, err := (&command{Op: opDelete, Connector: "orders", By: "ann"}).encode()
 	must(t, err)
 	requests := map[string]peerRequest{
 		"apply": {Apply: &applyRequest{Op: opDelete, Command: command}}, "member": {Member: &memberRequest{Op: opTransfer, By: "ann"}},
@@ -225,7 +225,7 @@ func FuzzPeer(f *testing.F) {
 	f.Add(append(asking(), 0, 0, 0, 2, '{', '}'))
 	f.Add(append(asking(), 0xff, 0xff, 0xff, 0xff))
 	var whole bytes.Buffer
-	command, err := (&command{Version: 1, Op: opDelete, Connector: "orders", By: "ann"}).encode()
+	command, err := (&command{Op: opDelete, Connector: "orders", By: "ann"}).encode()
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -247,7 +247,6 @@ func (n *Node) establish(ctx context.Context, l *leadership) bool {
 			if res, err = n.applyLocal(ctx, opLead, data); err == nil {
 				if n.lead.establish(l, res.term) {
 					n.log.Info("this node leads", "term", res.term, "cluster", n.fsm.cluster())
-					n.markReady()
 				}
 				return true
 			}

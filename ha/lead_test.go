@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // either ends with one of two contexts, with its cause.
@@ -266,5 +268,18 @@ func BenchmarkTimeToLeader(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
+	}
+}
+
+// Raft never answers a transfer that it is asked for just as it shuts down: nobody waits
+// for it, and no goroutine is left.
+func TestTransferAsTheNodeEnds(t *testing.T) {
+	t.Parallel()
+	n := alone(t, t.TempDir())
+	must(t, n.Shutdown(testContext(t)))
+	for range 20 { // raft takes the first that it can store, by chance
+		if err := n.transfer(context.Background(), raft.Server{}); !errors.Is(err, ErrShuttingDown) {
+			t.Fatalf("transferring at the end: %v", err)
+		}
 	}
 }

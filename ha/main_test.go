@@ -3,7 +3,6 @@ package ha
 import (
 	"context"
 	"flag"
-	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
@@ -22,8 +21,7 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv("HA_TEST_CHILD"); mode != "" {
 		os.Exit(child(mode))
 	}
-	// Raft does not answer a transfer that was asked for just as it shut down.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/binlog-outbox/binlog-outbox/ha.(*Node).transfer.func2"))
+	goleak.VerifyTestMain(m)
 }
 
 // testLogger writes to the test's log; silent unless it fails or -v is given.
@@ -80,13 +78,15 @@ func (r *runningNode) stop(t testing.TB) error {
 
 func (r *runningNode) waitReady(t testing.TB) {
 	t.Helper()
-	select {
-	case <-r.Ready():
-	case err := <-r.done:
-		r.done <- err
-		t.Fatalf("node ended: %v", err)
-	case <-time.After(30 * time.Second):
-		t.Fatalf("no leader: %+v", r.Status())
+	for late := time.After(30 * time.Second); !r.Status().Ready; {
+		select {
+		case <-time.After(time.Millisecond):
+		case err := <-r.done:
+			r.done <- err
+			t.Fatalf("node ended: %v", err)
+		case <-late:
+			t.Fatalf("no leader: %+v", r.Status())
+		}
 	}
 }
 
@@ -134,5 +134,3 @@ func markTo(seq uint64) position.Mark {
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-func encodeSum(body string) string { return fmt.Sprintf("%08x", checksum([]byte(body))) }

@@ -216,10 +216,10 @@ func TestHandshakeSurvivesGarbage(t *testing.T) {
 	if err != nil || resp.Hello == nil || resp.Hello.Name != "a" {
 		t.Errorf("after garbage: %+v %v", resp, err)
 	}
-	bad := &command{Version: 1, Op: opLead, Node: "x"}
+	bad := &command{Op: opLead, Node: "x"}
 	data, err := bad.encode()
 	must(t, err)
-	for name, req := range map[string]applyRequest{"leadership": {opLead, data}, "nonsense": {opDecision, []byte("nonsense")}, "newer": {"x", sealed(`{"v":9,"op":"x"}`)}} {
+	for name, req := range map[string]applyRequest{"leadership": {opLead, data}, "nonsense": {opDecision, []byte("nonsense")}, "newer": {"x", sealed(9, `{"op":"x"}`)}} {
 		if err := n.applyForPeer(testContext(t), &req); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s from a peer: %v", name, err)
 		}

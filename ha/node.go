@@ -34,16 +34,15 @@ type Node struct {
 	changing    chan struct{} // held by whoever changes members
 	removed     atomic.Bool   // the others say that this node is no member
 
-	ready     chan struct{}
-	readyOnce sync.Once
-
 	failOnce sync.Once
 	failed   chan struct{}
 	failure  error // valid once failed is closed
 
-	writeMu      sync.Mutex
-	writesClosed bool
-	writes       sync.WaitGroup
+	writeMu         sync.Mutex
+	writesClosed    bool
+	writes          sync.WaitGroup
+	transfersClosed bool
+	transfers       sync.WaitGroup // of the leadership
 
 	opened   atomic.Bool
 	running  atomic.Bool
@@ -65,7 +64,7 @@ func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, 
 	n := &Node{
 		cfg: cfg, log: logger.With("node", cfg.NodeID),
 		notify: make(chan bool, 16), lead: newLeaderTracker(),
-		ready: make(chan struct{}), failed: make(chan struct{}),
+		failed:   make(chan struct{}),
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
 		changing: make(chan struct{}, 1), members: &directory{static: cfg.Peers},
 	}
@@ -256,6 +255,10 @@ func (n *Node) shutdown(ctx context.Context) error {
 			n.log.Warn("leadership could not be handed over before shutdown", "error", err)
 		}
 	}
+	n.writeMu.Lock()
+	n.transfersClosed = true
+	n.writeMu.Unlock()
+	transfers := waitFor(ctx, "a transfer of the leadership", n.transfers.Wait)
 	future := n.raft.Shutdown()
 	if n.mux != nil {
 		n.mux.close() // or raft waits for answers of peers that are gone
@@ -263,9 +266,9 @@ func (n *Node) shutdown(ctx context.Context) error {
 	stopped := waitFor(ctx, "raft", func() { _ = future.Error() })
 	n.metrics.unregister()
 	if stopped != nil {
-		return errors.Join(leads, writes, stopped) // the files are still in use
+		return errors.Join(leads, writes, transfers, stopped) // the files are still in use
 	}
-	return errors.Join(leads, writes, n.dir.close())
+	return errors.Join(leads, writes, transfers, n.dir.close())
 }
 
 // waitFor waits for something that takes no context. When ctx ends first the
@@ -305,12 +308,6 @@ func (n *Node) Err() error {
 		return nil
 	}
 }
-
-// Ready returns a channel that is closed once a leader is known for the first
-// time, this node or another.
-func (n *Node) Ready() <-chan struct{} { return n.ready }
-
-func (n *Node) markReady() { n.readyOnce.Do(func() { close(n.ready) }) }
 
 // VerifyLeader returns nil when this node was still the leader at some moment
 // after the call: a majority has answered it. In a cluster of one that says
@@ -362,9 +359,6 @@ func (n *Node) observe(ctx context.Context) {
 		if leader != known {
 			n.log.Info("leader changed", "leader", nodeName(leader), "term", n.raft.CurrentTerm())
 			known = leader
-		}
-		if leader != "" && leader != n.dir.id.raftID() {
-			n.markReady()
 		}
 		select {
 		case e := <-events:

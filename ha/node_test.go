@@ -173,7 +173,7 @@ func TestWritesThatMakeNoSense(t *testing.T) {
 	if err := n.SavePosition(ended, "c", Run{Term: n.term(), ID: "r"}, at(1)); !errors.Is(err, context.Canceled) || errors.As(err, &unknown) {
 		t.Errorf("ended context: %v", err)
 	}
-	if s := n.Connectors(); len(s) != 0 {
+	if s := n.fsm.connectors(); len(s) != 0 {
 		t.Errorf("something was stored: %+v", s)
 	}
 }
@@ -246,7 +246,9 @@ func child(mode string) int {
 	}
 	done := make(chan error, 1)
 	go func() { done <- n.Run(context.Background()) }()
-	<-n.Ready()
+	for !n.Status().Ready {
+		time.Sleep(time.Millisecond)
+	}
 	var from uint64
 	if st, ok := n.Connector("orders"); ok {
 		from = st.Position.Seq

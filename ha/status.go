@@ -145,10 +145,6 @@ func (p *peerSet) reset() {
 // be old; the leader is up to date inside a Lead function.
 func (n *Node) Connector(name string) (State, bool) { return n.fsm.connector(name) }
 
-// Connectors returns all connectors that anything is stored about, including
-// deleted ones of which the position is left (Config nil, RunState unset).
-func (n *Node) Connectors() map[string]State { return n.fsm.connectors() }
-
 // Configs returns the configurations that PutConfig has stored, by connector. The
 // texts are shared: they must not be written to.
 func (n *Node) Configs() map[string]json.RawMessage { return n.fsm.configs() }

@@ -90,16 +90,25 @@ func (n *Node) handOver(ctx context.Context) error {
 }
 
 // transfer hands the leadership to one voter, or to the one that raft thinks
-// best. It returns nil when this node does not lead any more.
+// best. It returns nil when this node does not lead any more, and waits no longer than
+// raft takes for three elections, and a slow disk for one write.
 func (n *Node) transfer(ctx context.Context, to raft.Server) (err error) {
 	call := n.raft.LeadershipTransfer
 	if to.ID != "" {
 		call = func() raft.Future { return n.raft.LeadershipTransferToServer(to.ID, to.Address) }
 	}
 	// The follower may just be catching up: Consul tries three times, too.
+	ctx, cancel := context.WithTimeoutCause(ctx, 3*n.cfg.ElectionTimeout+n.cfg.ApplyTimeout, errors.New("raft gives no answer"))
+	defer cancel()
 	for range 3 {
+		if !n.beginTransfer() {
+			return fmt.Errorf("transferring leadership: %w", ErrShuttingDown)
+		}
 		done := make(chan error, 1)
-		go func() { done <- call().Error() }() // bounded by raft's election timeout
+		go func() {
+			defer n.transfers.Done()
+			done <- call().Error() // within raft's election timeout
+		}()
 		select {
 		case err = <-done:
 		case <-ctx.Done():
@@ -110,6 +119,17 @@ func (n *Node) transfer(ctx context.Context, to raft.Server) (err error) {
 		}
 	}
 	return fmt.Errorf("transferring leadership: %w", err)
+}
+
+// beginTransfer reports whether raft may still be asked: it never answers a transfer
+// that it is asked for just as it shuts down.
+func (n *Node) beginTransfer() bool {
+	n.writeMu.Lock()
+	defer n.writeMu.Unlock()
+	if !n.transfersClosed {
+		n.transfers.Add(1)
+	}
+	return !n.transfersClosed
 }
 
 // offer tries to pass on a leadership that this node was elected to and does not

@@ -100,7 +100,6 @@ func (n *Node) operate(ctx context.Context, c *command) error {
 }
 
 func (n *Node) encode(c *command) ([]byte, error) {
-	c.Version = c.needs()
 	c.Node = n.cfg.NodeID
 	c.At = time.Now().UTC().Truncate(time.Microsecond)
 	return c.encode()

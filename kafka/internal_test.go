@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
 
+	"github.com/binlog-outbox/binlog-outbox/envelope"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
@@ -398,6 +399,20 @@ func TestPatienceWithSilentBrokers(t *testing.T) {
 		}
 		if asked < configured || asked > longest || asked < longest/2 {
 			t.Errorf("of the %s that the brokers allow it asks for %s", longest, asked)
+		}
+	}
+}
+
+// A later release's record of the position topic is not passed over.
+func TestLaterPositionIsRefused(t *testing.T) {
+	later, err := envelope.Seal(positionVersion+1, fullRecord{ID: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{fullKey, deltaKey} {
+		err := new(history).take([]byte(key), later)
+		if !errors.Is(err, envelope.ErrNewer) || !strings.Contains(err.Error(), "it has version 2, this release knows up to 1") {
+			t.Errorf("%s: %v", key, err)
 		}
 	}
 }

@@ -4,27 +4,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/binlog-outbox/binlog-outbox/envelope"
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
 // The position topic holds three kinds of records, each under its own key so that
 // compaction keeps the last of each: who opened, the last full position, and what
-// came since it. A value is "version crc {json}": a person can read it, and a
-// program notices when a byte is wrong.
+// came since it.
+// Their values are envelopes.
 const (
 	openKey  = "open"
 	fullKey  = "position"
 	deltaKey = "since"
 
-	positionVersion = "1"
+	// positionVersion is the version of all three that this release writes, and the
+	// newest that it reads. A new field needs a new version.
+	positionVersion = 1
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // openRecord says who writes from here on.
 type openRecord struct {
@@ -52,36 +50,15 @@ type deltaRecord struct {
 
 // encodePosition writes the value of a record of the position topic.
 func encodePosition(v any) ([]byte, error) {
-	body, err := json.Marshal(v)
+	data, err := envelope.Seal(positionVersion, v)
 	if err != nil {
 		return nil, fmt.Errorf("encoding position: %w", err)
 	}
-	head := fmt.Sprintf("%s %08x ", positionVersion, crc32.Checksum(body, castagnoli))
-	return append([]byte(head), body...), nil
+	return data, nil
 }
 
 // decodePosition is the inverse.
-func decodePosition(value []byte, v any) error {
-	version, rest, ok := strings.Cut(string(value), " ")
-	if !ok {
-		return errors.New("it has no version")
-	}
-	if version != positionVersion {
-		return fmt.Errorf("it has version %.20q, and this program knows %s: run a newer one", version, positionVersion)
-	}
-	sum, body, ok := strings.Cut(rest, " ")
-	want, err := strconv.ParseUint(sum, 16, 32)
-	if !ok || err != nil {
-		return errors.New("it has no checksum")
-	}
-	if got := crc32.Checksum([]byte(body), castagnoli); got != uint32(want) {
-		return fmt.Errorf("its checksum is %08x instead of %08x", got, want)
-	}
-	if err := json.Unmarshal([]byte(body), v); err != nil {
-		return fmt.Errorf("decoding it: %w", err)
-	}
-	return nil
-}
+func decodePosition(value []byte, v any) error { return envelope.Open(value, positionVersion, v) }
 
 // history is what a reader of the position topic knows so far.
 type history struct {

@@ -30,15 +30,6 @@ type Finding struct {
 	Remedy string
 }
 
-// String returns all of it on one line.
-func (f Finding) String() string {
-	s := fmt.Sprintf("%s: %s: %s", f.Level, f.Subject, f.Text)
-	if f.Remedy != "" {
-		s += " (" + f.Remedy + ")"
-	}
-	return s
-}
-
 // Bits of the authorised operations that brokers tell (AclOperation).
 const (
 	opRead            = 3

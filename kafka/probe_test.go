@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -61,9 +62,9 @@ func TestProbe(t *testing.T) {
 			got := kafka.Probe(t.Context(), cfg, !c.atLeastOnce, c.topics)
 			var lines []string
 			for _, f := range got {
-				lines = append(lines, f.String())
+				lines = append(lines, fmt.Sprintf("%s: %s: %s (%s)", f.Level, f.Subject, f.Text, f.Remedy))
 				if (f.Level == kafka.OK) != (f.Remedy == "") {
-					t.Errorf("remedy of %s", f)
+					t.Errorf("remedy of %+v", f)
 				}
 			}
 			if len(got) != len(c.want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -74,7 +75,9 @@ func TestF15AcceptedLossIsRecorded(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- n.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	<-n.Ready()
+	for !n.Status().Ready {
+		time.Sleep(time.Millisecond)
+	}
 	for _, policy := range []config.Phantoms{config.PhantomsStop, config.PhantomsAccept} {
 		s := sourceOf(t, func(c *config.Source) { c.Phantoms = policy })
 		var c canal.Config

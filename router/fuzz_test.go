@@ -113,7 +113,7 @@ func (s *source) config() Config {
 func (s *source) converter() converter.Converter {
 	switch s.byte() % 6 {
 	case 0:
-		return converter.NewJSONConverter(converter.DefaultJSONOptions())
+		return converter.NewJSONConverter(converter.JSONOptions{Schemas: true, ReplaceNullWithDefault: true})
 	case 1:
 		return converter.NewJSONConverter(converter.JSONOptions{NumericDecimals: true})
 	case 2:

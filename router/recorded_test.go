@@ -339,7 +339,7 @@ func (c *recordedConverter) build(t *testing.T) converter.Converter {
 	case "StringConverter":
 		return converter.StringConverter{Quirks: true}
 	case "JsonConverter":
-		opts := converter.DefaultJSONOptions()
+		opts := converter.JSONOptions{Schemas: true, ReplaceNullWithDefault: true}
 		opts.Schemas = c.Config["schemas.enable"] != "false"
 		opts.NumericDecimals = c.Config["decimal.format"] == "NUMERIC"
 		return converter.NewJSONConverter(opts)

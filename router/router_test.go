@@ -435,7 +435,7 @@ func TestB074TablesOfDifferentShapesShareARouter(t *testing.T) {
 	a, b := defaultTable(), defaultTable()
 	b.Columns[4].Type = schema.JSON
 	r := newRouter(t, func(c *Config) { c.Placements = []Placement{{"type", PlaceEnvelope, ""}} })
-	by := Converters{converter.StringConverter{}, converter.NewJSONConverter(converter.DefaultJSONOptions()), converter.SimpleHeaderConverter{}}
+	by := Converters{converter.StringConverter{}, converter.NewJSONConverter(converter.JSONOptions{Schemas: true, ReplaceNullWithDefault: true}), converter.SimpleHeaderConverter{}}
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/ha"
 )
@@ -25,7 +26,9 @@ func ranNode(t *testing.T) (dataDir, snapshot string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- n.Run(ctx) }()
-	<-n.Ready()
+	for !n.Status().Ready {
+		time.Sleep(time.Millisecond)
+	}
 	snapshot = filepath.Join(t.TempDir(), "saved")
 	f, err := os.Create(snapshot)
 	if err != nil {
