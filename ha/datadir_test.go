@@ -13,8 +13,9 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/binlog-outbox/binlog-outbox/envelope"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/binlog-outbox/binlog-outbox/envelope"
 )
 
 // filled makes a data directory with 50 log entries and, if asked, snapshots.
