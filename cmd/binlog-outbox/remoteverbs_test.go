@@ -146,7 +146,7 @@ func TestVerbsOfARunningNode(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", test.args, code, test.code, test.want, out, errs)
 		}
 	}
-	if b, err := os.ReadFile(snapshot); err != nil || !strings.Contains(string(b), "raft snapshot") {
+	if b, err := os.ReadFile(snapshot); err != nil || !strings.HasPrefix(string(b), "1 ") || !strings.Contains(string(b), `"cluster":`) {
 		t.Errorf("snapshot: %v, %.80q", err, b)
 	}
 	_, out, _ := command{}.run(t, "audit", "--server", url, "-o", "json")
