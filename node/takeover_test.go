@@ -97,12 +97,16 @@ func TestConnectorBeginsWhereDebeziumStopped(t *testing.T) {
 		"inside of one":         {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-3","event":2,"row":1,"ts_sec":1700000000}`, 1, ""},
 		"of one that is not it": {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-3","event":2,"row":1,"ts_sec":1700000009}`, 0, "it was committed at another time"},
 		"of another server":     {`{"file":"binlog.000001","pos":4,"gtids":"` + sid[:35] + `0:1-3"}`, 0, "already published"},
+		"purged behind it":      {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-2"}`, 0, "has purged binlogs that were not read yet"},
 		"ahead of the server":   {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-5","event":2,"row":1}`, 0, "the server has none after that"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			offsets := write(t, "offsets.dat", string(offsettest.File(`["shop",{"server":"shop"}]`, test.offset)))
 			source, k := canaltest.StartOutbox(t, 5), kafkatest.Start(t)
+			if name == "purged behind it" {
+				source.Purged = sid + ":1-3"
+			}
 			cfg, err := config.Build(config.YAML("test", fmt.Appendf(nil, `
 node: {id: n1, data_dir: %q}
 admin: {listen: "127.0.0.1:0"}
@@ -124,6 +128,9 @@ connectors:
 			c := n.of("shop")
 			if c.LastError == nil || c.LastError.Code != "debezium_offset_found" || !strings.Contains(c.LastError.Message, test.err) || c.Published != 0 {
 				t.Errorf("%+v", c)
+			}
+			if source.Purged != "" {
+				return
 			}
 			if err := os.Remove(offsets); err != nil {
 				t.Fatal(err)
