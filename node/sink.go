@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -77,8 +78,18 @@ func Settle(ctx context.Context, cfg *config.Config, c *config.Connector, topic 
 	if err != nil {
 		return false, err
 	}
-	return pub.Settle(ctx, topic, partition, commit)
+	// A leader at work takes its transactional id back, at the latest with its next batch.
+	for range settleAttempts {
+		found, err = pub.Settle(ctx, topic, partition, commit)
+		if e, ok := errors.AsType[*kafka.Error](err); !ok || e.Code != kafka.Fenced {
+			return found, err
+		}
+	}
+	return found, err
 }
+
+// settleAttempts is how often Settle begins anew because a leader was faster.
+const settleAttempts = 5
 
 // kafkaConfig takes the sink's settings from the tree. Secrets are resolved at
 // each login.
