@@ -160,7 +160,7 @@ func (d *dump) command(code byte, body []byte) error {
 // event only when it is told that it owns it.
 func (d *dump) run(handle func(raw []byte, owned bool) error) {
 	defer close(d.done)
-	p := newPackets(d.conn.Conn.Conn, d.conn.Sequence)
+	p := newPackets(d.answers.Conn, d.conn.Sequence)
 	for d.err == nil {
 		d.err = d.step(p, handle)
 	}

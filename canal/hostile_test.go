@@ -223,3 +223,88 @@ func TestHostileAnswersHaveALimit(t *testing.T) {
 		})
 	}
 }
+
+// scripted is a connection to a server that answers a question with certain packets.
+type scripted struct {
+	net.Conn
+	question []byte
+	answer   []byte
+	repeat   []byte // behind it, up to 31 MiB, which an answer may have
+	sent     int
+	asked    bool
+	sequence byte
+}
+
+// eof ends columns, and rows.
+var eof = []byte{5, 0, 0, 0, 0xfe, 0, 0, 2, 0}
+
+func (c *scripted) Write(b []byte) (int, error) {
+	if bytes.Contains(b, c.question) {
+		c.asked, c.sequence = true, 1
+		c.answer = c.packets(c.answer)
+	}
+	return c.Conn.Write(b)
+}
+
+// packets numbers what is written with number 0.
+func (c *scripted) packets(b []byte) []byte {
+	b = bytes.Clone(b)
+	for at := 0; at < len(b); at += 4 + int(b[at]) {
+		b[at+3] = c.sequence
+		c.sequence++
+	}
+	return b
+}
+
+func (c *scripted) Read(p []byte) (int, error) {
+	if !c.asked {
+		return c.Conn.Read(p)
+	}
+	switch {
+	case len(c.answer) > 0:
+	case c.repeat == nil:
+		return c.Conn.Read(p)
+	case c.sent < 31<<20:
+		c.answer = c.packets(c.repeat)
+	default:
+		c.answer, c.repeat = c.packets(eof), nil
+	}
+	n := copy(p, c.answer)
+	c.answer = c.answer[n:]
+	c.sent += n
+	return n, nil
+}
+
+// What a server announces takes no memory, and small cells take no more than large ones.
+func TestHostileAnswersTakeLittleMemory(t *testing.T) {
+	column := append([]byte{23, 0, 0, 0, 3, 'd', 'e', 'f', 0, 0, 0, 1, 'a', 0, 12, 63, 0, 1, 0, 0, 0, 253}, 0, 0, 0, 0, 0)
+	head := func(columns byte) []byte {
+		b := []byte{1, 0, 0, 0, columns}
+		for range columns {
+			b = append(b, column...)
+		}
+		return append(b, eof...)
+	}
+	nulls := func(n byte) []byte { return append([]byte{n, 0, 0, 0}, bytes.Repeat([]byte{0xfb}, int(n))...) }
+	for name, c := range map[string]struct{ answer, repeat []byte }{
+		"columns without end": {answer: []byte{9, 0, 0, 0, 0xfe, 0, 0, 0, 0, 0, 1, 0, 0}},
+		"one small cell":      {answer: head(1), repeat: bytes.Repeat(nulls(1), 1000)},
+		"small cells":         {answer: head(200), repeat: bytes.Repeat(nulls(200), 1000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, events(mysqlLog(), silence))
+			f.cfg.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dialTCP(ctx, network, address)
+				return &scripted{Conn: conn, question: []byte("gtid_executed"), answer: c.answer, repeat: c.repeat}, err
+			}
+			var err error
+			if n := peak(func() { _, err = canal.Open(t.Context(), f.cfg, set(t, sid.String()+":1-100")) }); n > 256 {
+				t.Errorf("it takes %d MiB of memory", n)
+			}
+			wantOwn(t, nil, err)
+			if err == nil || !strings.Contains(err.Error(), "larger than any") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

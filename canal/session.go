@@ -12,11 +12,12 @@ import (
 
 // session is a short-lived connection for metadata.
 type session struct {
-	conn  *client.Conn
-	wire  *conn // what conn reads
-	wait  time.Duration
-	maria bool
-	plain bool // TLS was optional, and the server does not offer it
+	conn    *client.Conn
+	wire    *conn    // what conn reads
+	answers *answers // between the two
+	wait    time.Duration
+	maria   bool
+	plain   bool // TLS was optional, and the server does not offer it
 }
 
 // What an answer of a server may have at the most. Its memory is more than its bytes.
@@ -105,6 +106,7 @@ func login(ctx context.Context, cfg Config, d *dialer, silence time.Duration, at
 		return nil, err
 	}
 	s.wire.read.Store(int64(silence))
+	s.answers = watchAnswers(s.conn)
 	s.maria = isMariaDB(s.conn.GetServerVersion())
 	return s, nil
 }
@@ -112,6 +114,8 @@ func login(ctx context.Context, cfg Config, d *dialer, silence time.Duration, at
 // execute runs a statement. Its answer has bounds: go-mysql keeps all of it.
 func (s *session) execute(sql string, args ...any) (*mysql.Result, error) {
 	s.wire.allow(answerBytes, answerTimes*s.wait)
+	s.answers.kept = true
+	defer func() { s.answers.kept = false }()
 	return s.conn.Execute(sql, args...)
 }
 
