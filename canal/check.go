@@ -206,7 +206,7 @@ func (s *session) mayGet(server *Server, lacks *position.Set) string {
 		if err != nil {
 			continue
 		}
-		got, err := position.ParseSet(position.MySQL, strings.Clone(set))
+		got, err := parseServerSet(position.MySQL, strings.Clone(set))
 		if err == nil && !lacks.Intersect(got).IsEmpty() {
 			return "it has received some of it and has not applied it yet"
 		}

@@ -184,3 +184,6 @@ func (w *Walker) Seek(at Place, from, end position.Position, rows func(*schema.R
 
 // Located reports whether the place is found, and where.
 func (t *Tally) Located() (Located, bool) { return t.t.out, t.t.located }
+
+// ParseServerSet reads what a server says.
+var ParseServerSet = parseServerSet

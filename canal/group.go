@@ -3,13 +3,8 @@ package canal
 import (
 	"errors"
 	"log/slog"
-	"strings"
-	"unicode"
 
 	"github.com/go-mysql-org/go-mysql/replication"
-	"golang.org/x/text/runes"
-	"golang.org/x/text/transform"
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
@@ -26,7 +21,7 @@ type group struct {
 	pass  passing
 	// fault is what makes the transaction unreadable, should it commit.
 	fault      error
-	savepoints []savepoint
+	savepoints savepoints
 	updates    uint64
 	deletes    uint64
 	unlogged   []unlogged
@@ -37,13 +32,6 @@ type unlogged struct {
 	statement *schema.Statement
 	table     string
 	what      string
-}
-
-type savepoint struct {
-	name  string // folded
-	hold  holdMark
-	tally tallyMark
-	fault error
 }
 
 // begin starts a group at its GTID event.
@@ -175,8 +163,7 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 	case schema.Rollback, schema.XARollback:
 		return w.rollback(h)
 	case schema.Savepoint:
-		w.savepoint(s.Name)
-		return nil
+		return w.savepoint(s.Name)
 	case schema.RollbackTo:
 		return w.rollbackTo(s.Name)
 	case schema.ReleaseSavepoint, schema.XAEnd, schema.XAPrepare:
@@ -293,52 +280,6 @@ func (w *walker) tell() {
 	}
 }
 
-// savepoint sets a savepoint; one of the same name moves.
-func (w *walker) savepoint(name string) {
-	name = foldName(name)
-	for i := range w.group.savepoints {
-		if w.group.savepoints[i].name == name {
-			w.group.savepoints = append(w.group.savepoints[:i], w.group.savepoints[i+1:]...)
-			break
-		}
-	}
-	w.group.savepoints = append(w.group.savepoints, savepoint{name: name, hold: w.hold.mark(), tally: w.tally.mark(), fault: w.group.fault})
-}
-
-// rollbackTo drops the rows since a savepoint. The server logs it only when the
-// transaction can't simply be cut back in its own cache.
-func (w *walker) rollbackTo(name string) error {
-	name = foldName(name)
-	sp := w.group.savepoints
-	for i := range sp {
-		if sp[i].name != name {
-			continue
-		}
-		w.group.savepoints, w.group.fault = sp[:i+1], sp[i].fault
-		w.tally.rollBack(sp[i].tally)
-		if err := w.hold.cut(sp[i].hold); err != nil {
-			return w.fail(SpoolFailed, err, "dropping the rows since a savepoint")
-		}
-		return nil
-	}
-	return w.fail(Undecodable, nil, "a transaction is rolled back to a savepoint that it has not set")
-}
-
-// foldName makes savepoint names comparable as the server compares them
-// (utf8mb3_general_ci): without case and accents.
-func foldName(s string) string {
-	ascii := true
-	for i := range len(s) {
-		ascii = ascii && s[i] < 0x80
-	}
-	if !ascii {
-		if t, _, err := transform.String(transform.Chain(norm.NFD, runes.Remove(runes.In(unicode.Mn))), s); err == nil {
-			s = t
-		}
-	}
-	return strings.ToUpper(s)
-}
-
 // xaPrepare ends the first half of an XA transaction, or with ONE PHASE the
 // whole. Rows of the first half must wait for an XA COMMIT that may come days
 // later, behind any number of other transactions and restarts; no position could
@@ -431,7 +372,7 @@ func (w *walker) dropUnfinished(why string) {
 }
 
 func (w *walker) clearGroup() {
-	w.group = group{savepoints: w.group.savepoints[:0]}
+	w.group = group{}
 	w.tables.closeStatement()
 }
 

@@ -17,6 +17,11 @@ type hold struct {
 	events []heldEvent
 	bytes  int64
 	spool  *spool // nil while everything is in memory
+
+	// maps are the table maps of what was added since the last reset, and mapBytes is
+	// what they take with their shapes. They stay in memory.
+	maps     []*tableMap
+	mapBytes int
 }
 
 // heldEvent is one rows event: header and body without checksum, owned by the hold.
@@ -34,6 +39,13 @@ type holdMark struct {
 
 // add takes over raw.
 func (h *hold) add(tm *tableMap, raw []byte) error {
+	if tm.index >= len(h.maps) || h.maps[tm.index] != tm {
+		if h.mapBytes += tm.size; h.mapBytes > maxTableMaps {
+			return newError(TooLarge, nil, "the outbox tables of one transaction take more than %d MiB", maxTableMaps>>20)
+		}
+		tm.index = len(h.maps)
+		h.maps = append(h.maps, tm)
+	}
 	if h.spool == nil && h.bytes+int64(len(raw)) > h.limit {
 		if err := h.startSpool(); err != nil {
 			return err
@@ -41,7 +53,7 @@ func (h *hold) add(tm *tableMap, raw []byte) error {
 	}
 	h.bytes += int64(len(raw))
 	if h.spool != nil {
-		return h.spool.add(tm, raw)
+		return h.spool.add(tm.index, raw)
 	}
 	h.events = append(h.events, heldEvent{tm: tm, raw: raw})
 	return nil
@@ -96,7 +108,7 @@ func (h *hold) each(f func(tm *tableMap, raw []byte) error) error {
 	if h.spool == nil {
 		return nil
 	}
-	r, err := h.spool.reader()
+	r, err := h.spool.reader(h.maps)
 	if err != nil {
 		return err
 	}
@@ -118,6 +130,8 @@ func (h *hold) each(f func(tm *tableMap, raw []byte) error) error {
 func (h *hold) reset(limit int64) error {
 	clear(h.events)
 	h.events, h.bytes, h.limit = h.events[:0], 0, limit
+	clear(h.maps)
+	h.maps, h.mapBytes = h.maps[:0], 0
 	// An array from a large transaction is not kept for the small ones.
 	if cap(h.events) > 1<<12 {
 		h.events = nil

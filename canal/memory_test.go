@@ -3,12 +3,15 @@ package canal_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/klauspost/compress/zstd"
 
@@ -153,5 +156,105 @@ func TestPacketsHaveALimit(t *testing.T) {
 	wantError(t, err, canal.TooLarge, position.GTID{}, "more than any event")
 	if r.sent > 120<<20 {
 		t.Errorf("%d MiB were read", r.sent>>20)
+	}
+}
+
+// A transaction may set very many savepoints, since their release is not logged: they take
+// no time for one another, and what they take of the memory has a limit.
+func TestSavepointsHaveALimit(t *testing.T) {
+	own := func(n int) string { return fmt.Sprintf("s139876543210_x%d", n) }
+	walk := func(f *feed, n int, name func(int) string) {
+		f.start()
+		b := mysqlLog()
+		b.GTID(gtid(1), 0, 0)
+		b.Begin()
+		insert(b, 1)
+		f.walk(b)
+		for i := 0; i < n && f.err == nil; i++ {
+			b.Query("shop", "SAVEPOINT "+name(i))
+			f.walk(b)
+		}
+		insert(b, 2)
+		b.Query("shop", "ROLLBACK TO "+name(n/2))
+		insert(b, 3)
+		b.XID()
+		if f.err == nil {
+			f.walk(b)
+		}
+	}
+	f := newFeed(t)
+	walk(f, 300_000, own)
+	f.want("1[1 3]")
+	f = newFeed(t)
+	walk(f, 600_000, func(int) string { return "one" })
+	f.want("1[1 3]")
+	f = newFeed(t)
+	if n := peak(func() { walk(f, 2_000_000, own) }); n > 256 {
+		t.Errorf("they take %d MiB of memory", n)
+	}
+	f.fails(canal.TooLarge, gtid(1), "savepoints")
+}
+
+// wide is an outbox table with as many columns as a table may have.
+func wide(database int) canaltest.Table {
+	o := canaltest.Outbox()
+	o.Database = fmt.Sprint("shop", database)
+	for i := len(o.Columns); i < 4096; i++ {
+		o.Columns = append(o.Columns, canaltest.Column{Name: fmt.Sprint("c", i), Type: mysql.MYSQL_TYPE_LONG})
+	}
+	return o
+}
+
+// What is remembered of outbox tables has a limit, also when one transaction needs it all.
+func TestTableMapsHaveALimit(t *testing.T) {
+	values := make([]any, 4096)
+	copy(values, row(1))
+	const tables = 400
+	one := newFeed(t)
+	if n := peak(func() {
+		b := mysqlLog()
+		b.Transaction(gtid(1), func() {
+			for i := range tables {
+				b.Map(wide(i))
+				b.Insert(wide(i), values)
+			}
+		})
+		one.walk(b)
+	}); n > 256 {
+		t.Errorf("those of one transaction take %d MiB of memory", n)
+	}
+	one.fails(canal.TooLarge, gtid(1), "outbox tables")
+	each := newFeed(t)
+	if n := peak(func() {
+		b := mysqlLog()
+		for i := range tables {
+			b.Transaction(gtid(uint64(i+1)), func() { b.Map(wide(i)); b.Insert(wide(i), values) })
+			each.walk(b)
+			each.out = nil
+		}
+	}); n > 256 || each.err != nil {
+		t.Errorf("those of many transactions take %d MiB of memory: %v", n, each.err)
+	}
+}
+
+// A server's GTID set has no more intervals than a server comes by.
+func TestGTIDSetsHaveALimit(t *testing.T) {
+	for name, more := range map[string]func(n int) string{
+		"intervals": func(n int) string { return fmt.Sprint(":", 2*n) },
+		"servers":   func(n int) string { return fmt.Sprintf(",%08x-71ca-11e1-9e33-c80aa9429562:1", n) },
+	} {
+		var text strings.Builder
+		text.WriteString(sid.String() + ":1")
+		for n := 1; text.Len() < 31<<20; n++ {
+			text.WriteString(more(n))
+		}
+		var err error
+		if n := peak(func() { _, err = canal.ParseServerSet(position.MySQL, text.String()) }); n > 64 {
+			t.Errorf("%s: it takes %d MiB of memory", name, n)
+		}
+		wantError(t, err, canal.TooLarge, position.GTID{}, "intervals")
+	}
+	if _, err := canal.ParseServerSet(position.MySQL, sid.String()+strings.Repeat(":7", 100_000)); err != nil {
+		t.Error(err)
 	}
 }

@@ -122,8 +122,8 @@ func CurrentPosition(ctx context.Context, cfg Config) (position.Position, error)
 			p.Set = server.Executed
 		case server.GTIDMode == "ON":
 			// In one go with file and offset, so that they are the same place.
-			if p.Set, err = position.ParseSet(position.MySQL, executed); err != nil {
-				return p, newError(ServerFailed, err, "reading the binlog status")
+			if p.Set, err = parseServerSet(position.MySQL, executed); err != nil {
+				return p, err
 			}
 		}
 		return p, cfg.movable(p)
@@ -279,7 +279,14 @@ func (s *session) sets(out *Server) error {
 	return err
 }
 
+// maxIntervals bounds the sets that a server has: each interval takes a hundred bytes when
+// it is of a server of its own, and a set is copied and compared.
+const maxIntervals = 1 << 17
+
 func parseServerSet(f position.Flavor, v string) (*position.Set, error) {
+	if n := strings.Count(v, ":") + strings.Count(v, ","); n > 2*maxIntervals {
+		return nil, newError(TooLarge, nil, "the server has a GTID set of more than %d intervals", maxIntervals)
+	}
 	set, err := position.ParseSet(f, v)
 	if err != nil {
 		return nil, newError(ServerFailed, err, "reading the server's GTID set")

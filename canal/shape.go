@@ -193,21 +193,32 @@ func certain(t *schema.Table, wire schema.TableMap) (*schema.Table, error) {
 	return t, nil
 }
 
+var errEndsEarly = errors.New("it ends early")
+
+// columns takes what stands before the column types of a table map body, and returns their
+// number.
+func (r *reader) columns() (int, error) {
+	r.take(int(r.uint(1)) + 1)
+	r.take(int(r.uint(1)) + 1)
+	n := r.lenenc()
+	if r.bad || n == 0 || n > maxColumns {
+		return 0, errEndsEarly
+	}
+	return int(n), nil
+}
+
 // plainTypes checks the column types of a table map body and returns it with
 // COMPRESSED columns as the plain types that they travel as, beside the original
 // types. go-mysql would misread the metadata behind a type that it does not know.
 func plainTypes(body []byte) (plain, original []byte, err error) {
 	r := reader{b: body}
-	r.take(int(r.uint(1)) + 1)
-	r.take(int(r.uint(1)) + 1)
-	n := r.lenenc()
-	if n == 0 || n > maxColumns {
-		r.bad = true
+	n, err := r.columns()
+	if err != nil {
+		return nil, nil, err
 	}
 	at := len(body) - len(r.b)
-	original = r.take(int(n))
-	if r.bad {
-		return nil, nil, errors.New("it ends early")
+	if original = r.take(n); r.bad {
+		return nil, nil, errEndsEarly
 	}
 	plain = bytes.Clone(body)
 	for i, t := range original {

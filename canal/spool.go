@@ -47,19 +47,18 @@ func (d *spoolDir) create() (*spool, error) {
 }
 
 // spool is a file of rows events: per event the index of its table map, the
-// length and the bytes. Table maps stay in memory; a statement has few.
+// length and the bytes. Table maps stay in memory.
 type spool struct {
 	file *os.File
 	w    *bufio.Writer
 	size int64
-	maps []*tableMap
 }
 
 const spoolHead = 4 + 4
 
-func (s *spool) add(tm *tableMap, raw []byte) error {
+func (s *spool) add(tm int, raw []byte) error {
 	var head [spoolHead]byte
-	binary.LittleEndian.PutUint32(head[:], uint32(s.index(tm)))
+	binary.LittleEndian.PutUint32(head[:], uint32(tm))
 	binary.LittleEndian.PutUint32(head[4:], uint32(len(raw)))
 	if _, err := s.w.Write(head[:]); err != nil {
 		return fmt.Errorf("writing the spool file: %w", err)
@@ -69,16 +68,6 @@ func (s *spool) add(tm *tableMap, raw []byte) error {
 	}
 	s.size += spoolHead + int64(len(raw))
 	return nil
-}
-
-func (s *spool) index(tm *tableMap) int {
-	for i := len(s.maps) - 1; i >= 0; i-- {
-		if s.maps[i] == tm {
-			return i
-		}
-	}
-	s.maps = append(s.maps, tm)
-	return len(s.maps) - 1
 }
 
 // truncate cuts the file back to an earlier size.
@@ -110,20 +99,21 @@ func (s *spool) close() error {
 }
 
 type spoolReader struct {
-	s    *spool
+	maps []*tableMap
 	r    *bufio.Reader
 	left int64
 }
 
-// reader starts at the beginning; nothing may be added after it.
-func (s *spool) reader() (*spoolReader, error) {
+// reader starts at the beginning; nothing may be added after it. maps are what add was
+// given the indexes of.
+func (s *spool) reader(maps []*tableMap) (*spoolReader, error) {
 	if err := s.w.Flush(); err != nil {
 		return nil, fmt.Errorf("writing the spool file: %w", err)
 	}
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading the spool file: %w", err)
 	}
-	return &spoolReader{s: s, r: bufio.NewReaderSize(s.file, 256<<10), left: s.size}, nil
+	return &spoolReader{maps: maps, r: bufio.NewReaderSize(s.file, 256<<10), left: s.size}, nil
 }
 
 // next returns io.EOF after the last event; any other end is an error.
@@ -136,7 +126,7 @@ func (r *spoolReader) next() (*tableMap, []byte, error) {
 		return nil, nil, fmt.Errorf("reading the spool file: %w", noEOF(err))
 	}
 	i, n := int(binary.LittleEndian.Uint32(head[:])), int64(binary.LittleEndian.Uint32(head[4:]))
-	if i >= len(r.s.maps) || n > r.left-spoolHead {
+	if i >= len(r.maps) || n > r.left-spoolHead {
 		return nil, nil, errors.New("reading the spool file: it was changed by somebody else")
 	}
 	raw := make([]byte, n)
@@ -144,7 +134,7 @@ func (r *spoolReader) next() (*tableMap, []byte, error) {
 		return nil, nil, fmt.Errorf("reading the spool file: %w", noEOF(err))
 	}
 	r.left -= spoolHead + n
-	return r.s.maps[i], raw, nil
+	return r.maps[i], raw, nil
 }
 
 func noEOF(err error) error {

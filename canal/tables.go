@@ -2,6 +2,7 @@ package canal
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/binlog-outbox/binlog-outbox/schema"
@@ -10,6 +11,14 @@ import (
 // maxKnownTables bounds the memory for names of foreign tables, on servers that
 // make up tables all the time. Beyond it the memory starts afresh.
 const maxKnownTables = 1 << 16
+
+const (
+	// maxTableMaps bounds the memory for the table maps of outbox tables, and of those
+	// alone that one transaction needs.
+	maxTableMaps = 64 << 20
+	// columnBytes is about what a column takes in a shape.
+	columnBytes = 512
+)
 
 // table is one table of the server as the stream has met it. For foreign tables
 // only the fact that they are foreign counts.
@@ -27,6 +36,8 @@ type tableMap struct {
 	table *table
 	body  []byte // from the database name on
 	shape *shape // nil until a committed row needs it
+	size  int    // with its shape
+	index int    // in hold.maps
 }
 
 // tables knows whose rows a rows event holds. It is owned by the walker.
@@ -34,6 +45,7 @@ type tables struct {
 	match  func(database, table string) (bool, error)
 	known  map[string]*table // by database and table as they lie in the table map
 	outbox []*table          // those of known that are outbox tables
+	bytes  int               // of their table maps
 	// open are the table maps of the running statement. A rows event refers to
 	// one of them by id; the last rows event of a statement closes them.
 	open []openTable
@@ -59,7 +71,10 @@ func (t *tables) note(m tableMapHead) error {
 	}
 	o := openTable{id: m.id}
 	if tab.outbox {
-		o.tm = tab.mapFor(m.rest)
+		var err error
+		if o.tm, err = t.mapFor(tab, m.rest); err != nil {
+			return err
+		}
 	}
 	for i := range t.open {
 		if t.open[i].id == m.id {
@@ -84,6 +99,9 @@ func (t *tables) add(m tableMapHead) (*table, error) {
 	if tab.outbox, err = t.match(tab.name.Database, tab.name.Table); err != nil {
 		return nil, err
 	}
+	if tab.outbox && len(t.outbox) >= maxKnownTables {
+		return nil, newError(TooLarge, nil, "there are more than %d outbox tables", maxKnownTables)
+	}
 	if tab.outbox {
 		t.outbox = append(t.outbox, tab)
 	}
@@ -92,21 +110,52 @@ func (t *tables) add(m tableMapHead) (*table, error) {
 }
 
 // mapFor returns the table map with these bytes, the one met last in the usual case.
-func (t *table) mapFor(body []byte) *tableMap {
-	for i := len(t.maps) - 1; i >= 0; i-- {
-		if bytes.Equal(t.maps[i].body, body) {
-			return t.maps[i]
+func (t *tables) mapFor(tab *table, body []byte) (*tableMap, error) {
+	for i := len(tab.maps) - 1; i >= 0; i-- {
+		if bytes.Equal(tab.maps[i].body, body) {
+			return tab.maps[i], nil
 		}
 	}
 	// Two at most: the shapes before and after a change that shows no DDL, such
 	// as session settings that change the metadata.
 	const keep = 4
-	if len(t.maps) == keep {
-		t.maps = t.maps[1:]
+	if len(tab.maps) == keep {
+		t.bytes -= tab.maps[0].size
+		tab.maps = tab.maps[1:]
 	}
-	tm := &tableMap{table: t, body: bytes.Clone(body)}
-	t.maps = append(t.maps, tm)
-	return tm
+	tm := &tableMap{table: tab, size: len(body)}
+	r := reader{b: body}
+	if columns, err := r.columns(); err == nil { // else a row will tell
+		tm.size += columns * columnBytes
+	}
+	if t.bytes+tm.size > maxTableMaps {
+		t.spare()
+	}
+	if t.bytes += tm.size; t.bytes > maxTableMaps {
+		return nil, newError(TooLarge, nil, "the outbox tables take more than %d MiB", maxTableMaps>>20)
+	}
+	tm.body = bytes.Clone(body)
+	tab.maps = append(tab.maps, tm)
+	return tm, nil
+}
+
+// spare forgets the table maps that can be read anew. Shapes with names that the server
+// was asked for can't: a change of the table must find them (walker.tooLate).
+func (t *tables) spare() {
+	for _, tab := range t.outbox {
+		t.drop(tab, func(tm *tableMap) bool { return tm.shape == nil || tm.shape.asOf.IsZero() })
+	}
+}
+
+// drop forgets table maps of a table; nil means all.
+func (t *tables) drop(tab *table, which func(*tableMap) bool) {
+	tab.maps = slices.DeleteFunc(tab.maps, func(tm *tableMap) bool {
+		if which != nil && !which(tm) {
+			return false
+		}
+		t.bytes -= tm.size
+		return true
+	})
 }
 
 // find returns the table map of an open table id; known is false when there is none.
@@ -126,7 +175,7 @@ func (t *tables) closeStatement() { t.open = t.open[:0] }
 func (t *tables) forget() {
 	t.closeStatement()
 	for _, tab := range t.outbox {
-		tab.maps = nil
+		t.drop(tab, nil)
 	}
 }
 
@@ -134,7 +183,7 @@ func (t *tables) forget() {
 func (t *tables) changed(s *schema.Statement) {
 	for _, tab := range t.outbox {
 		if s.Touches(tab.name) {
-			tab.maps = nil
+			t.drop(tab, nil)
 		}
 	}
 }

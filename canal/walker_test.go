@@ -318,6 +318,13 @@ func TestSavepoints(t *testing.T) {
 	b = mysqlLog()
 	b.Transaction(gtid(1), func() { b.Query("shop", "ROLLBACK TO `nowhere`") })
 	newFeed(t).walk(b).fails(canal.Undecodable, gtid(1), "savepoint")
+	b = mysqlLog() // one that was set later is gone
+	b.Transaction(gtid(1), func() {
+		for _, s := range []string{"SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a", "ROLLBACK TO b"} {
+			b.Query("shop", s)
+		}
+	})
+	newFeed(t).walk(b).fails(canal.Undecodable, gtid(1), "savepoint")
 }
 
 func TestB013XA(t *testing.T) {
