@@ -69,7 +69,9 @@ func (n *Node) Status() Status {
 	if err != nil {
 		s.Error = err.Error()
 	}
-	s.Ready = err == nil && s.LeaderID != "" && (s.Role != Leader || n.lead.established())
+	// The role was read before: it may have been won since.
+	leads := s.Role == Leader || leader == n.dir.id.raftID()
+	s.Ready = err == nil && s.LeaderID != "" && (!leads || n.lead.established())
 	return s
 }
 
