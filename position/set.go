@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/uuid"
@@ -25,8 +26,15 @@ type Set struct {
 	// shared is never changed, and may be that of other sets. own has the servers
 	// that were changed since, and takes their place in shared.
 	shared *mysql.MysqlGTIDSet // nil when empty
-	own    mysql.MysqlGTIDSet
+	own    map[uuid.UUID]*serverSet
 	maria  map[uint32]GTID
+}
+
+// serverSet is what a set has of one server. After a clone both sets hold the same, and
+// whoever changes it makes a copy first.
+type serverSet struct {
+	tags   intervals
+	shared atomic.Bool
 }
 
 // intervals are a server's, by tag.
@@ -76,8 +84,8 @@ func ParseSet(f Flavor, text string) (*Set, error) {
 // all yields the servers of a MySQL set. What it yields is read only.
 func (s *Set) all() iter.Seq2[uuid.UUID, intervals] {
 	return func(yield func(uuid.UUID, intervals) bool) {
-		for sid, tags := range s.own {
-			if !yield(sid, tags) {
+		for sid, own := range s.own {
+			if !yield(sid, own.tags) {
 				return
 			}
 		}
@@ -99,8 +107,8 @@ func (s *Set) beside(o *Set) iter.Seq2[uuid.UUID, intervals] {
 		return s.all()
 	}
 	return func(yield func(uuid.UUID, intervals) bool) {
-		for sid, tags := range s.own {
-			if !yield(sid, tags) {
+		for sid, own := range s.own {
+			if !yield(sid, own.tags) {
 				return
 			}
 		}
@@ -114,27 +122,31 @@ func (s *Set) beside(o *Set) iter.Seq2[uuid.UUID, intervals] {
 
 // of returns a server's intervals, read only.
 func (s *Set) of(sid uuid.UUID) intervals {
-	if tags, ok := s.own[sid]; ok || s.shared == nil {
-		return tags
+	if own, ok := s.own[sid]; ok {
+		return own.tags
+	}
+	if s.shared == nil {
+		return nil
 	}
 	return (*s.shared)[sid]
 }
 
 // change returns a server's intervals, which the caller may change.
 func (s *Set) change(sid uuid.UUID) intervals {
-	if tags, ok := s.own[sid]; ok {
-		return tags
+	own, ok := s.own[sid]
+	if ok && !own.shared.Load() {
+		return own.tags
 	}
-	if len(s.own) >= 8 && (s.shared == nil || len(s.own) >= 8+len(*s.shared)/16) { // else each clone would copy them
+	if !ok && len(s.own) >= 8 && (s.shared == nil || len(s.own) >= 8+len(*s.shared)/16) { // else each clone would copy them
 		all := mysql.MysqlGTIDSet(maps.Collect(s.all()))
 		s.shared, s.own = &all, nil
 	}
 	if s.own == nil {
-		s.own = mysql.NewMysqlGTIDSet()
+		s.own = map[uuid.UUID]*serverSet{}
 	}
-	tags := cloneIntervals(s.of(sid))
-	s.own[sid] = tags
-	return tags
+	own = &serverSet{tags: cloneIntervals(s.of(sid))}
+	s.own[sid] = own
+	return own.tags
 }
 
 func cloneIntervals(tags intervals) intervals {
@@ -162,14 +174,10 @@ func (s *Set) IsEmpty() bool {
 
 // Clone returns a copy: what is done to one does not show in the other.
 func (s *Set) Clone() *Set {
-	c := &Set{flavor: s.flavor, shared: s.shared, maria: maps.Clone(s.maria)}
-	if len(s.own) > 0 {
-		c.own = make(mysql.MysqlGTIDSet, len(s.own))
-		for sid, tags := range s.own {
-			c.own[sid] = cloneIntervals(tags)
-		}
+	for _, own := range s.own {
+		own.shared.Store(true)
 	}
-	return c
+	return &Set{flavor: s.flavor, shared: s.shared, own: maps.Clone(s.own), maria: maps.Clone(s.maria)}
 }
 
 // Add puts one transaction into the set.
