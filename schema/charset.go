@@ -54,7 +54,7 @@ func DecodeText(charset, s string) (string, error) {
 		}
 		return s, nil
 	}
-	if t := singleByteTables[charset]; t != nil {
+	if t := singleByteTables()[charset]; t != nil {
 		return decodeSingle(charset, t, s)
 	}
 	if step := multiByte(charset); step != nil {

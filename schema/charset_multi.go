@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// charsetFiles has one file for each set of several bytes that is not Unicode's,
-// written by internal/gen from what a real server answers. Libraries differ from
+// charsetFiles has one file for each set of several bytes that is not Unicode's, and one
+// for all sets of one byte, written by internal/gen from what a real server answers. Libraries differ from
 // the server here (and from each other): MySQL's sjis has a backslash where
 // Windows has a full-width one, its big5 is not Windows' either.
 //

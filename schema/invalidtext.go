@@ -101,7 +101,7 @@ func stepOf(charset string) stepFunc {
 			return r, n
 		}
 	}
-	if t := singleByteTables[charset]; t != nil {
+	if t := singleByteTables()[charset]; t != nil {
 		return func(s string) (rune, int) {
 			if r := t[s[0]]; r != none {
 				return rune(r), 1

@@ -44,8 +44,8 @@ func main() {
 	a, err := client.Connect(*maria, "root", "", "")
 	check(err)
 	check(write("collation_table.go", collations(m, a)))
-	check(write("charset_single_table.go", singles(m, a)))
 	check(os.MkdirAll("charsets", 0o755))
+	check(os.WriteFile("charsets/single.txt", []byte(singles(m, a)), 0o644))
 	for _, set := range multiByte {
 		check(os.WriteFile("charsets/"+set+".txt", []byte(multi(m, a, set)), 0o644))
 	}
@@ -129,38 +129,41 @@ func oneRune(seq []byte, answer string) rune {
 	return r
 }
 
+// singles lists the characters of the one-byte sets in runs of neighbours: the set, the
+// first code in hexadecimal, the characters. Below 0x80 only what differs from ASCII.
 func singles(m, a *client.Conn) string {
 	var seqs [][]byte
 	for i := range 256 {
 		seqs = append(seqs, []byte{byte(i)})
 	}
 	var b strings.Builder
-	b.WriteString("// The characters of the one-byte character sets by byte; none marks bytes that\n// stand for no character.\nvar (\n")
 	for _, set := range singleByte {
 		my, maria := decode(m, set, seqs), decode(a, set, seqs)
-		for i := range my {
-			if my[i] != maria[i] {
-				fmt.Printf("%s %02x: MySQL U+%04X, MariaDB U+%04X\n", set, i, my[i], maria[i])
-			}
-		}
-		fmt.Fprintf(&b, "%sTable = [256]uint16{", set)
+		open := false
 		for i, r := range my {
-			if i%8 == 0 {
-				b.WriteByte('\n')
+			if r != maria[i] {
+				fmt.Printf("%s %02x: MySQL U+%04X, MariaDB U+%04X\n", set, i, r, maria[i])
 			}
-			if r < 0 {
-				b.WriteString("none, ")
+			if r < 0 && i < utf8.RuneSelf {
+				r = utf8.RuneError
+			}
+			if r < 0 || i < utf8.RuneSelf && r == rune(i) {
+				if open {
+					b.WriteByte('\n')
+				}
+				open = false
 				continue
 			}
-			fmt.Fprintf(&b, "0x%04X, ", r)
+			if !open {
+				fmt.Fprintf(&b, "%s %02x ", set, i)
+				open = true
+			}
+			b.WriteRune(r)
 		}
-		b.WriteString("\n}\n")
+		if open {
+			b.WriteByte('\n')
+		}
 	}
-	b.WriteString(")\n\n// singleByteTables finds the table of a one-byte character set by its name.\nvar singleByteTables = map[string]*[256]uint16{\n")
-	for _, set := range singleByte {
-		fmt.Fprintf(&b, "%q: &%sTable,\n", set, set)
-	}
-	b.WriteString("}\n")
 	return b.String()
 }
 
