@@ -20,10 +20,10 @@ type layer struct {
 // new file is put into one; an arrow that leads up is a decision, and mostly a wrong one.
 var layers = map[string][]layer{
 	"ha": {
-		{"doc config hclog watch state errors message", "configuration, and values that are sent and stored"},
+		{"doc config hclog watch state errors", "configuration, and values that are sent and stored"},
 		{"command snapshot fsm directory", "what is replicated, and what becomes of it"},
 		{"logstore datadir tls waiting transport", "the disk and the network"},
-		{"node lead write peer ask members bootstrap successor takeover status metrics", "one node: leadership, writes, members"},
+		{"node lead write peer members bootstrap successor takeover status metrics", "one node: leadership, writes, members"},
 		{"recover", "a cluster without a node that runs"},
 	},
 	"node": {

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -43,12 +41,6 @@ type Connect interface {
 	Validate(config map[string]string, blind bool) []ConnectKey
 	// Keys are all that a configuration may have.
 	Keys() []ConnectKey
-	// Leads reports whether this node is the leader, which answers for connectors.
-	Leads() bool
-	// AskLeader brings a question to ConnectAPI.Answer at the leader, AskAll to those
-	// of all other nodes.
-	AskLeader(ctx context.Context, question []byte) ([]byte, error)
-	AskAll(ctx context.Context, question []byte) error
 }
 
 // ConnectWorker is the answer of GET /. Clients read the version of Kafka Connect
@@ -101,6 +93,8 @@ type ConnectAPI struct {
 	control Control
 	log     *slog.Logger
 	mux     *http.ServeMux
+	// leader is mux at the node that leads.
+	leader http.Handler
 	// writing lets changes of configurations happen one after the other: a PATCH
 	// reads before it writes.
 	writing sync.Mutex
@@ -109,6 +103,13 @@ type ConnectAPI struct {
 // NewConnectAPI returns the API over a node.
 func NewConnectAPI(connect Connect, control Control, log *slog.Logger) *ConnectAPI {
 	a := &ConnectAPI{connect: connect, control: control, log: log, mux: http.NewServeMux()}
+	a.leader = atLeader(control, a.mux, func(w http.ResponseWriter, r *http.Request, err error) {
+		if r.Method == http.MethodGet { // this node knows configurations and positions, and no states
+			a.mux.ServeHTTP(w, r)
+			return
+		}
+		a.failure(err).write(w)
+	})
 	handle := func(pattern string, h func(*http.Request) (httpAnswer, error)) {
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			got, err := h(r)
@@ -213,7 +214,8 @@ func (a *ConnectAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), orderKey{}, connectOrder(r)))
-	if strings.HasPrefix(r.URL.Path, "/connectors") && !a.connect.Leads() && a.forward(w, r) {
+	if strings.HasPrefix(r.URL.Path, "/connectors") {
+		a.leader.ServeHTTP(w, r)
 		return
 	}
 	a.mux.ServeHTTP(w, r)
@@ -245,9 +247,6 @@ type orderKey struct{}
 // connectOrder is who asks and why. Connect's clients say neither, so that the
 // request stands for the reason, unless a header gives one.
 func connectOrder(r *http.Request) Order {
-	if by, ok := r.Context().Value(orderKey{}).(Order); ok {
-		return by // from another node
-	}
 	clip := func(s string) string { return s[:min(len(s), maxReason)] }
 	reason := strings.TrimSpace(r.Header.Get(ReasonHeader))
 	if reason == "" {
@@ -260,88 +259,3 @@ func order(r *http.Request) Order {
 	by, _ := r.Context().Value(orderKey{}).(Order)
 	return by
 }
-
-// question is a request on its way to another node.
-type question struct {
-	Method string `json:"method"`
-	URI    string `json:"uri"`
-	Type   string `json:"type,omitempty"`
-	Body   []byte `json:"body,omitempty"`
-	Order  Order  `json:"order"`
-}
-
-// reply is the answer on its way back.
-type reply struct {
-	Status int         `json:"status"`
-	Header http.Header `json:"header"`
-	Body   []byte      `json:"body,omitempty"`
-}
-
-// forward has the leader answer. It reports false when there is no leader and this
-// node may answer: it knows configurations and positions, and no states.
-func (a *ConnectAPI) forward(w http.ResponseWriter, r *http.Request) bool {
-	q, err := newQuestion(r)
-	if err != nil {
-		a.failure(err).write(w)
-		return true
-	}
-	got, err := a.connect.AskLeader(r.Context(), q)
-	var back reply
-	if err == nil {
-		err = json.Unmarshal(got, &back)
-	}
-	if err != nil {
-		if r.Method == http.MethodGet {
-			return false
-		}
-		a.failure(err).write(w)
-		return true
-	}
-	for key, values := range back.Header {
-		w.Header()[key] = values
-	}
-	w.WriteHeader(back.Status)
-	_, _ = w.Write(back.Body) // the client is gone
-	return true
-}
-
-func newQuestion(r *http.Request) ([]byte, error) {
-	body, err := readAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(question{Method: r.Method, URI: r.URL.RequestURI(), Type: r.Header.Get("Content-Type"), Body: body, Order: order(r)})
-}
-
-// Answer answers a question that another node has brought here.
-func (a *ConnectAPI) Answer(ctx context.Context, asked []byte) []byte {
-	rec := &recorder{header: http.Header{}, code: http.StatusOK}
-	var q question
-	u := &url.URL{}
-	err := json.Unmarshal(asked, &q)
-	if err == nil {
-		u, err = url.ParseRequestURI(q.URI)
-	}
-	if err != nil {
-		failed(http.StatusBadRequest, "the nodes do not understand each other: "+err.Error()).write(rec)
-	} else {
-		ctx = context.WithValue(ctx, orderKey{}, q.Order)
-		r := (&http.Request{
-			Method: q.Method, URL: u, Host: "cluster", Header: http.Header{"Content-Type": {q.Type}},
-			Body: io.NopCloser(bytes.NewReader(q.Body)), ContentLength: int64(len(q.Body)),
-		}).WithContext(ctx)
-		a.mux.ServeHTTP(rec, r)
-	}
-	return encode(reply{Status: rec.code, Header: rec.header, Body: rec.body.Bytes()})
-}
-
-// recorder keeps an answer.
-type recorder struct {
-	header http.Header
-	code   int
-	body   bytes.Buffer
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(code int)        { r.code = code }
-func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }

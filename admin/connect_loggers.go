@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 )
@@ -57,24 +59,33 @@ func (a *ConnectAPI) setLogger(r *http.Request) (httpAnswer, error) {
 	if err := a.control.SetLogger(name, level, 0, order(r)); err != nil {
 		return httpAnswer{}, err
 	}
-	if strings.EqualFold(r.URL.Query().Get("scope"), "cluster") {
-		return a.setLoggerElsewhere(r, text)
+	if strings.EqualFold(r.URL.Query().Get("scope"), "cluster") && !brought(r) {
+		return httpAnswer{status: http.StatusNoContent}, a.setLoggerElsewhere(r, body)
 	}
 	return ok([]string{name})
 }
 
 // setLoggerElsewhere has the other nodes do the same.
-func (a *ConnectAPI) setLoggerElsewhere(r *http.Request, level string) (httpAnswer, error) {
-	body, err := json.Marshal(map[string]string{"level": level})
+func (a *ConnectAPI) setLoggerElsewhere(r *http.Request, level map[string]any) error {
+	body, err := json.Marshal(level)
 	if err != nil {
-		return httpAnswer{}, err
+		return err
 	}
-	q, err := json.Marshal(question{Method: r.Method, URI: r.URL.EscapedPath(), Type: "application/json", Body: body, Order: order(r)})
-	if err != nil {
-		return httpAnswer{}, err
+	ctx, cancel := context.WithTimeout(r.Context(), leaderTimeout)
+	defer cancel()
+	var errs []error
+	cluster := a.control.Cluster()
+	for _, m := range cluster.Members {
+		if !m.Voter || m.ID == cluster.NodeID {
+			continue
+		}
+		out := r.Clone(ctx)
+		bring(out, r, m.ID, body)
+		resp, err := a.control.RoundTrip(out)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		errs = append(errs, err)
 	}
-	if err := a.connect.AskAll(r.Context(), q); err != nil {
-		return httpAnswer{}, err
-	}
-	return httpAnswer{status: http.StatusNoContent}, nil
+	return errors.Join(errs...)
 }

@@ -13,8 +13,6 @@ import (
 // oneConnector is a node with a connector that it runs.
 type oneConnector struct{ Connect }
 
-func (oneConnector) Leads() bool { return true }
-
 func (oneConnector) Connectors() []ConnectConnector {
 	return []ConnectConnector{{Connector: Connector{Name: "orders", State: "running"}, Node: "n1"}}
 }

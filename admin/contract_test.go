@@ -50,7 +50,7 @@ func TestContractIsWhole(t *testing.T) {
 		}
 	}
 	s.controlRoutes(count)
-	s.eventRoutes(count)
+	eventRoutes(s.control, count)
 	s.operationRoutes(count)
 	documented := 0
 	for _, item := range c.Doc.Paths.Map() {

@@ -31,6 +31,7 @@ type Control interface {
 	// SetAside decides about one row, in place of an earlier decision about it.
 	SetAside(ctx context.Context, name string, choice AsideChoice, by Order) (AsideDecision, error)
 
+	Leader
 	Finder
 	Operations
 }

@@ -24,7 +24,13 @@ type fakeControl struct {
 	choice OffsetChoice
 	aside  AsideChoice
 	err    error
+	// leader is another node that leads; nil when this one does.
+	leader func(*http.Request) (*http.Response, error)
 }
+
+func (f *fakeControl) Leads() bool { return f.leader == nil }
+
+func (f *fakeControl) RoundTrip(r *http.Request) (*http.Response, error) { return f.leader(r) }
 
 func (f *fakeControl) note(what, name string, by Order) error {
 	if name != "orders" {
@@ -90,15 +96,15 @@ func fakeEvent(id, name string) Event {
 	}}}
 }
 
-func (f *fakeControl) Event(_ context.Context, id, name string) (Event, error) {
+func (f *fakeControl) Event(id, name string) (Event, error) {
 	return fakeEvent(id, name), nil
 }
 
-func (f *fakeControl) Search(_ context.Context, id, name string, by Order) (Event, error) {
+func (f *fakeControl) Search(id, name string, by Order) (Event, error) {
 	return fakeEvent(id, name), f.note("search "+id, "orders", by)
 }
 
-func (f *fakeControl) EndSearch(_ context.Context, id string, by Order) (Event, error) {
+func (f *fakeControl) EndSearch(id string, by Order) (Event, error) {
 	return fakeEvent(id, "orders"), f.note("end search "+id, "orders", by)
 }
 

@@ -1,22 +1,21 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"time"
 )
 
 // Finder finds events by their ids. What is said of Control is true of it. Only the
-// leader knows; other nodes ask it.
+// leader is asked.
 type Finder interface {
 	// Event says what is known of an event in the connector with that name, or in all
 	// connectors for "".
-	Event(ctx context.Context, id, connector string) (Event, error)
+	Event(id, connector string) (Event, error)
 	// Search begins to read the binlogs of a connector's source for an event. There is
 	// one search at a time; the name may be empty when there is one connector.
-	Search(ctx context.Context, id, connector string, by Order) (Event, error)
+	Search(id, connector string, by Order) (Event, error)
 	// EndSearch ends the search for an event.
-	EndSearch(ctx context.Context, id string, by Order) (Event, error)
+	EndSearch(id string, by Order) (Event, error)
 }
 
 // Event is the answer of GET /v1/events/{id}.
@@ -128,10 +127,11 @@ type Search struct {
 // maxEventID bounds an event's id in bytes.
 const maxEventID = 1000
 
-func (s *Server) eventRoutes(handle handle) {
+// eventRoutes are those that the leader answers.
+func eventRoutes(control Control, handle handle) {
 	handle(View, "GET /v1/events/{id}", func(w http.ResponseWriter, r *http.Request) {
-		s.answerEvent(w, r, http.StatusOK, func(id string) (Event, error) {
-			return s.control.Event(r.Context(), id, r.URL.Query().Get("connector"))
+		answerEvent(w, r, http.StatusOK, func(id string) (Event, error) {
+			return control.Event(id, r.URL.Query().Get("connector"))
 		})
 	})
 	handle(Operate, "POST /v1/events/{id}/search", func(w http.ResponseWriter, r *http.Request) {
@@ -139,27 +139,27 @@ func (s *Server) eventRoutes(handle handle) {
 			orderFields
 			Connector string `json:"connector,omitempty"`
 		}
-		s.answerEvent(w, r, http.StatusAccepted, func(id string) (Event, error) {
+		answerEvent(w, r, http.StatusAccepted, func(id string) (Event, error) {
 			by, err := readOrder(w, r, &body, &body.orderFields)
 			if err != nil {
 				return Event{}, err
 			}
-			return s.control.Search(r.Context(), id, body.Connector, by)
+			return control.Search(id, body.Connector, by)
 		})
 	})
 	handle(Operate, "DELETE /v1/events/{id}/search", func(w http.ResponseWriter, r *http.Request) {
 		var body orderFields
-		s.answerEvent(w, r, http.StatusOK, func(id string) (Event, error) {
+		answerEvent(w, r, http.StatusOK, func(id string) (Event, error) {
 			by, err := readOrder(w, r, &body, &body)
 			if err != nil {
 				return Event{}, err
 			}
-			return s.control.EndSearch(r.Context(), id, by)
+			return control.EndSearch(id, by)
 		})
 	})
 }
 
-func (s *Server) answerEvent(w http.ResponseWriter, r *http.Request, code int, ask func(id string) (Event, error)) {
+func answerEvent(w http.ResponseWriter, r *http.Request, code int, ask func(id string) (Event, error)) {
 	id := r.PathValue("id")
 	err := error(nil)
 	var e Event

@@ -29,7 +29,6 @@ func (putNode) Healthy() error                                        { return n
 func (putNode) PutConnector(context.Context, ConnectPut, Order) error { return nil }
 func (putNode) ResetTopics(string) error                              { return nil }
 func (putNode) Keys() []ConnectKey                                    { return nil }
-func (putNode) AskAll(context.Context, []byte) error                  { return nil }
 
 func (putNode) Validate(config map[string]string, _ bool) (out []ConnectKey) {
 	for key := range config {

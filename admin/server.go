@@ -195,7 +195,9 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	handle(View, "GET /v1/status", s.status)
 	handle(View, "GET /v1/events", s.events)
 	s.controlRoutes(handle)
-	s.eventRoutes(handle)
+	eventRoutes(s.control, func(need Role, pattern string, h http.HandlerFunc) {
+		handle(need, pattern, atLeader(s.control, h, func(w http.ResponseWriter, _ *http.Request, err error) { writeProblem(w, err) }))
+	})
 	s.operationRoutes(handle)
 	s.pageRoutes(handle)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{

@@ -135,15 +135,9 @@ var errExists = errors.New("the cluster exists already")
 
 // hail asks the node at addr who it is.
 func (n *Node) hail(ctx context.Context, addr string) (*hello, error) {
-	own := n.hello()
-	var resp peerResponse
-	if _, err := n.ask(ctx, addr, &peerRequest{Hello: &own}, &resp); err != nil {
-		return nil, err
-	}
-	if resp.Hello == nil {
-		return nil, fmt.Errorf("the node at %s gave no answer that this release understands", addr)
-	}
-	return resp.Hello, nil
+	var h hello
+	_, err := n.post(ctx, addr, pathHello, n.hello(), &h)
+	return &h, err
 }
 
 func (n *Node) greet(ctx context.Context, p Peer, own *hello) (*hello, error) {
@@ -181,13 +175,9 @@ func (n *Node) askToJoin(ctx context.Context) error {
 		if p.ID == n.cfg.NodeID {
 			continue
 		}
-		var resp peerResponse
-		_, err := n.ask(ctx, p.Addr, &peerRequest{Join: &joinRequest{n.cfg.NodeID, n.cfg.Advertise}}, &resp)
-		if err == nil && resp.Error == nil {
-			return nil
-		}
+		_, err := n.post(ctx, p.Addr, pathJoin, &memberRequest{ID: n.cfg.NodeID, Addr: n.cfg.Advertise}, new(struct{}))
 		if err == nil {
-			err = resp.Error.toError("join")
+			return nil
 		}
 		problems = append(problems, fmt.Errorf("peer %s: %w", p.ID, err))
 	}
@@ -196,7 +186,7 @@ func (n *Node) askToJoin(ctx context.Context) error {
 
 // admit lets a node in that asks for it. Whether it may ask at all was decided
 // by its certificate.
-func (n *Node) admit(ctx context.Context, j *joinRequest) error {
+func (n *Node) admit(ctx context.Context, j *memberRequest) error {
 	r := &memberRequest{Op: opAddMember, ID: j.ID, Addr: j.Addr, Reason: "asked to join with an empty data directory", By: byCluster}
 	if p, ok := n.cfg.peer(j.ID); ok {
 		r.Addr = p.Addr
@@ -238,14 +228,12 @@ func (n *Node) noticeRemoval(ctx context.Context) {
 func (n *Node) othersMissNot(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.networkTimeout())
 	defer cancel()
-	own := n.hello()
 	for _, s := range n.members.servers() {
 		addr, ok := n.members.address(s.ID)
 		if !ok || s.ID == n.dir.id.raftID() {
 			continue
 		}
-		var resp peerResponse
-		if _, err := n.ask(ctx, addr, &peerRequest{Hello: &own}, &resp); err == nil && resp.Member != nil && !*resp.Member {
+		if h, err := n.hail(ctx, addr); err == nil && h.Member != nil && !*h.Member {
 			return true
 		}
 	}

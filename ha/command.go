@@ -27,7 +27,6 @@ const (
 	opRestart      op = "restart_connector"
 	opDecision     op = "append_decision"
 	opNote         op = "note" // for the audit list alone
-	opAsk          op = "ask"  // no command: a request to the leader
 )
 
 // command is one entry of the replicated log. What it does depends on nothing

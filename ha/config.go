@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -103,9 +104,9 @@ type Config struct {
 	TrailingLogs      uint64
 	SnapshotInterval  time.Duration
 
-	// Answer answers what AskLeader and AskNode have brought here from another node; nil answers nothing. It is called by many goroutines, also before Open
-	// returns, within EnqueueTimeout and ApplyTimeout.
-	Answer func(ctx context.Context, question []byte) []byte
+	// Handler answers what another node's RoundTrip brings here, but for paths below /ha/;
+	// nil answers nothing. It may be called before Open returns.
+	Handler http.Handler
 	// EnqueueTimeout is how long a write waits to be taken up; after it nothing
 	// was written. ApplyTimeout is how long it then waits for its result; after
 	// it the outcome is unknown.

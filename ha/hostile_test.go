@@ -1,14 +1,17 @@
 package ha
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync"
@@ -31,9 +34,8 @@ func stranger(t *testing.T, from, to string) net.Conn {
 // hear asks a node who it is, as a peer does.
 func hear(t *testing.T, n *runningNode, addr string) {
 	t.Helper()
-	var resp peerResponse
-	if _, err := n.ask(testContext(t), addr, &peerRequest{Hello: &hello{}}, &resp); err != nil || resp.Hello == nil {
-		t.Errorf("asking %s: %+v %v", addr, resp, err)
+	if h, err := n.hail(testContext(t), addr); err != nil || h.Name == "" {
+		t.Errorf("asking %s: %+v %v", addr, h, err)
 	}
 }
 
@@ -81,20 +83,34 @@ var hostiles = map[string]func(c net.Conn, rnd *rand.Rand){
 	"Kafka": func(c net.Conn, _ *rand.Rand) {
 		_, _ = c.Write([]byte{0, 0, 0, 16, 0, 18, 0, 3, 0, 0, 0, 1, 0, 1, 'x', 0})
 	},
-	"the largest length": func(c net.Conn, _ *rand.Rand) { _, _ = c.Write(append(asking(), 0xff, 0xff, 0xff, 0xff)) },
-	"a length and nothing": func(c net.Conn, _ *rand.Rand) {
-		_, _ = c.Write(binary.BigEndian.AppendUint32(asking(), maxMessage))
-	},
+	"the largest length":   func(c net.Conn, _ *rand.Rand) { _, _ = c.Write(posting(math.MaxInt64)) },
+	"a length and nothing": func(c net.Conn, _ *rand.Rand) { _, _ = c.Write(posting(maxMessage)) },
 	"most of a message": func(c net.Conn, _ *rand.Rand) {
-		_, _ = c.Write(binary.BigEndian.AppendUint32(asking(), maxMessage))
+		_, _ = c.Write(posting(maxMessage))
 		_, _ = c.Write(almost)
 	},
 	"deep JSON": func(c net.Conn, _ *rand.Rand) {
-		_, _ = c.Write(binary.BigEndian.AppendUint32(asking(), uint32(len(deep))))
+		_, _ = c.Write(posting(len(deep)))
 		_, _ = c.Write(deep)
 	},
+	"chunks without end": func(c net.Conn, _ *rand.Rand) {
+		_, _ = c.Write(append(asking(), "POST /ha/hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"...))
+		for range 1 << 10 {
+			if _, err := io.WriteString(c, "1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n"); err != nil {
+				return
+			}
+		}
+	},
+	"a header without end": func(c net.Conn, _ *rand.Rand) {
+		_, _ = c.Write(append(asking(), "GET / HTTP/1.1\r\nX: "...))
+		_, _ = c.Write(almost)
+	},
+	"an answer that is not read": func(c net.Conn, _ *rand.Rand) {
+		_, _ = c.Write(append(posting(2), "{}"...))
+		time.Sleep(time.Second)
+	},
 	"drips": func(c net.Conn, _ *rand.Rand) {
-		for _, b := range asking() {
+		for _, b := range posting(2) {
 			if _, err := c.Write([]byte{b}); err != nil {
 				return
 			}
@@ -114,6 +130,11 @@ var hostiles = map[string]func(c net.Conn, rnd *rand.Rand){
 var almost, deep = make([]byte, maxMessage-1), bytes.Repeat([]byte("["), 1<<20)
 
 func asking() []byte { return preamble{kind: kindRequest, source: "x/y"}.encode() }
+
+// posting is how a request with so many bytes begins.
+func posting(bytes int) []byte {
+	return fmt.Appendf(asking(), "POST /ha/hello HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", bytes)
+}
 
 func noise(rnd *rand.Rand, n int) []byte {
 	b := make([]byte, n)
@@ -192,26 +213,21 @@ func TestRequestsOfAnotherCluster(t *testing.T) {
 	n.fsm.mu.Unlock()
 	command, err := (&command{Op: opDelete, Connector: "orders", By: "ann"}).encode()
 	must(t, err)
-	requests := map[string]peerRequest{
-		"apply": {Apply: &applyRequest{Op: opDelete, Command: command}}, "member": {Member: &memberRequest{Op: opTransfer, By: "ann"}},
-		"gone": {Gone: &goneRequest{"b/x"}}, "ask": {Ask: &askRequest{Body: []byte("x")}},
-		"join": {Join: &joinRequest{ID: "d", Addr: "d:1"}}, "hello": {Hello: &hello{Name: "b"}},
+	requests := map[string]any{
+		pathApply: command, pathMembers: &memberRequest{Op: opTransfer, By: "ann"}, pathGone: "b/x",
+		pathJoin: &memberRequest{ID: "d", Addr: "d:1"}, pathHello: &hello{Name: "b"}, "/of/the/program": "x",
 	}
-	for name, req := range requests {
-		for cluster, want := range map[string]bool{"ours": true, "theirs": name == "hello", "": true} {
+	for path, body := range requests {
+		for cluster, want := range map[string]bool{"ours": true, "theirs": path == pathHello, "": true} {
 			conn := stranger(t, "127.0.0.1", configs[0].Peers[0].Addr)
-			_, err := conn.Write(preamble{kindRequest, cluster, "", "b/x"}.encode())
+			said, err := askOn(conn, preamble{kindRequest, cluster, "", "b/x"}, path, body)
 			must(t, err)
-			must(t, writeMessage(conn, &req))
-			must(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
-			var resp peerResponse
-			must(t, readMessage(conn, &resp))
-			refused := resp.Error != nil && (strings.Contains(resp.Error.Text, "the asking node"))
+			refused := strings.Contains(said, refusedHeader) && strings.Contains(said, "the asking node")
 			if refused == want {
-				t.Errorf("%s of cluster %q: %+v", name, cluster, resp.Error)
+				t.Errorf("%s of cluster %q: %s", path, cluster, said)
 			}
-			if refused && resp.Error.Code == codeUnknown {
-				t.Errorf("%s of cluster %q: nothing was done, and it says %q", name, cluster, resp.Error.Code)
+			if refused && !strings.Contains(said, `"code":"invalid"`) {
+				t.Errorf("%s of cluster %q: nothing was done, and it says %s", path, cluster, said)
 			}
 		}
 	}
@@ -222,17 +238,17 @@ func TestRequestsOfAnotherCluster(t *testing.T) {
 func FuzzPeer(f *testing.F) {
 	f.Add(preamble{kindRaft, "c", "a/x", "b/y"}.encode())
 	f.Add(asking())
-	f.Add(append(asking(), 0, 0, 0, 2, '{', '}'))
-	f.Add(append(asking(), 0xff, 0xff, 0xff, 0xff))
-	var whole bytes.Buffer
+	f.Add(append(posting(2), '{', '}'))
+	f.Add(posting(math.MaxInt64))
 	command, err := (&command{Op: opDelete, Connector: "orders", By: "ann"}).encode()
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := writeMessage(&whole, &peerRequest{Apply: &applyRequest{Op: opDelete, Command: command}}); err != nil {
+	whole, err := json.Marshal(command)
+	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(append(asking(), whole.Bytes()...))
+	f.Add(append(posting(len(whole)), whole...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := bytes.NewReader(data)
 		p, err := readPreamble(r)
@@ -242,12 +258,13 @@ func FuzzPeer(f *testing.F) {
 		if read := len(data) - r.Len(); !bytes.Equal(p.encode(), data[:read]) {
 			t.Errorf("%q is read as %+v", data[:read], p)
 		}
-		var req peerRequest
-		if err := readMessage(r, &req); err != nil || req.Apply == nil {
+		var command []byte
+		req, err := http.ReadRequest(bufio.NewReader(r))
+		if err != nil || json.NewDecoder(req.Body).Decode(&command) != nil {
 			return
 		}
-		if c, err := decodeCommand(req.Apply.Command); err == nil && c.check() != nil {
-			t.Errorf("command %q was accepted", req.Apply.Command)
+		if c, err := decodeCommand(command); err == nil && c.check() != nil {
+			t.Errorf("command %q was accepted", command)
 		} else if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNewerFormat) {
 			t.Error(err)
 		}

@@ -120,7 +120,7 @@ func (n *Node) changeMembers(ctx context.Context, r *memberRequest) error {
 	if r.By == "" || r.ID == "" && r.Op != opTransfer || r.Op == opAddMember && (!validName(r.ID) || !validAddr(r.Addr)) {
 		return fmt.Errorf("%w: %s needs a node (and its host:port to add it) and who asks for it", ErrInvalid, r.Op)
 	}
-	return n.atLeader(ctx, r.Op, func(ctx context.Context) error { return n.changeHere(ctx, r) }, &peerRequest{Member: r})
+	return n.atLeader(ctx, r.Op, func(ctx context.Context) error { return n.changeHere(ctx, r) }, pathMembers, r)
 }
 
 // changeHere makes a change as the leader.

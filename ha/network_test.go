@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +90,23 @@ func (a *authority) files(name string) *TLS {
 	}
 }
 
+// askOn asks over a connection of its own, and returns the whole answer.
+func askOn(conn net.Conn, from preamble, path string, in any) (string, error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return "", err
+	}
+	head := fmt.Sprintf("%sPOST %s HTTP/1.0\r\nContent-Length: %d\r\n\r\n", from.encode(), path, len(body))
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, head+string(body)); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
+}
+
 // TestStrangersAreRefused: who is signed by the same authority but is not in the
 // list of peers must not speak raft (and neither who has no certificate).
 func TestStrangersAreRefused(t *testing.T) {
@@ -129,16 +148,8 @@ func TestStrangersAreRefused(t *testing.T) {
 			if tt.conf != nil {
 				conn = tls.Client(conn, tt.conf)
 			}
-			must(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
-			_, err = conn.Write(preamble{kind: kindRequest}.encode())
-			if err == nil {
-				err = writeMessage(conn, &peerRequest{Hello: &hello{Name: "b"}})
-			}
-			var resp peerResponse
-			if err == nil {
-				err = readMessage(conn, &resp)
-			}
-			if welcome := err == nil && resp.Hello != nil; welcome != tt.welcom {
+			answer, err := askOn(conn, preamble{kind: kindRequest}, pathHello, &hello{Name: "b"})
+			if welcome := strings.Contains(answer, `"name":"a"`); welcome != tt.welcom {
 				t.Errorf("answered: %t (%v), want %t", welcome, err, tt.welcom)
 			}
 		})
@@ -204,23 +215,22 @@ func TestHandshakeSurvivesGarbage(t *testing.T) {
 	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	n := start(t, configs[0])
-	for _, data := range []string{"", "R", "R\xff", "GET / HTTP/1.1\r\n\r\n", "Q\x00\x00\x00\xff\xff\xff\xff", "Q\x00\x00\x00\x00\x00\x00\x02{}", "Q\x00\x00\x00\x00\x00\x00\x02}}", "R\x00\x00\x00\xff\xff\xff\xff\xff"} {
+	for _, data := range []string{"", "R", "R\xff", "GET / HTTP/1.1\r\n\r\n", "Q\x00\x00\x00\xff\xff\xff\xff", "Q\x00\x00\x00POST /ha/hello HTTP/1.0\r\n\r\n", "Q\x00\x00\x00POST /ha/join HTTP/1.0\r\nContent-Length: 2\r\n\r\n}}", "R\x00\x00\x00\xff\xff\xff\xff\xff"} {
 		conn, err := net.Dial("tcp", configs[0].Peers[0].Addr)
 		must(t, err)
 		_, err = io.WriteString(conn, data)
 		must(t, err)
 		must(t, conn.Close())
 	}
-	var resp peerResponse
-	_, err := n.ask(testContext(t), configs[0].Peers[0].Addr, &peerRequest{Hello: &hello{}}, &resp)
-	if err != nil || resp.Hello == nil || resp.Hello.Name != "a" {
-		t.Errorf("after garbage: %+v %v", resp, err)
+	h, err := n.hail(testContext(t), configs[0].Peers[0].Addr)
+	if err != nil || h.Name != "a" {
+		t.Errorf("after garbage: %+v %v", h, err)
 	}
 	bad := &command{Op: opLead, Node: "x"}
 	data, err := bad.encode()
 	must(t, err)
-	for name, req := range map[string]applyRequest{"leadership": {opLead, data}, "nonsense": {opDecision, []byte("nonsense")}, "newer": {"x", sealed(9, `{"op":"x"}`)}} {
-		if err := n.applyForPeer(testContext(t), &req); !errors.Is(err, ErrInvalid) {
+	for name, req := range map[string][]byte{"leadership": data, "nonsense": []byte("nonsense"), "newer": sealed(9, `{"op":"x"}`)} {
+		if err := n.applyForPeer(testContext(t), req); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s from a peer: %v", name, err)
 		}
 	}
@@ -238,13 +248,13 @@ func TestAddressesFollowTheConfiguration(t *testing.T) {
 
 func TestWireErrors(t *testing.T) {
 	for _, err := range []error{ErrNotLeader, ErrNoLeader, ErrBusy, ErrInvalid} {
-		if got := toWire(fmt.Errorf("x: %w", err)).toError("op"); !errors.Is(got, err) {
+		if got := error(toWire(fmt.Errorf("x: %w", err))); !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
 	var unknown *UnknownOutcomeError
 	for _, err := range []error{errors.New("anything"), &UnknownOutcomeError{"x", errors.New("y")}} {
-		if got := toWire(err).toError("op"); !errors.As(got, &unknown) {
+		if got := error(toWire(err)); !errors.As(got, &unknown) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}

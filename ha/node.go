@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,8 @@ type Node struct {
 	raft    *raft.Raft
 	members *directory
 	trans   raft.Transport
-	mux     *mux // nil when alone
+	mux     *mux            // nil when alone
+	peers   *http.Transport // for requests to other nodes
 	metrics *metrics
 
 	notify      chan bool // raft's notices of leadership, in order
@@ -117,11 +119,16 @@ func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
 	}
 	n.mux = &mux{
 		ln: ln, dialer: n.cfg.Dialer, creds: creds, log: n.log, cluster: n.fsm.cluster, self: n.dir.id.raftID(),
-		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{}, from: map[raft.ServerID]int{},
+		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), asking: make(chan net.Conn),
+		done: make(chan struct{}), conns: map[net.Conn]struct{}{}, from: map[raft.ServerID]int{},
 		waiting: newWaitingRoom(), requests: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge),
 	}
+	n.peers = &http.Transport{
+		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return n.mux.dial(ctx, addr, kindRequest) },
+		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
+	}
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:                  raftStream{n.mux, raft.ServerAddress(n.cfg.Advertise)},
+		Stream:                  stream{n.mux, n.mux.raftConns, raft.ServerAddress(n.cfg.Advertise)},
 		ServerAddressProvider:   n.members,
 		MaxPool:                 3,
 		Timeout:                 n.cfg.networkTimeout(),
@@ -198,7 +205,8 @@ func (n *Node) Run(ctx context.Context) error {
 	wg.Go(func() { n.observe(work) })
 	wg.Go(func() { n.followCluster(work) })
 	if n.mux != nil {
-		wg.Go(func() { n.mux.serve(work, n.servePeer) })
+		wg.Go(func() { n.mux.serve(work) })
+		wg.Go(func() { n.servePeers(work) })
 		wg.Go(func() { n.bootstrap(work) })
 		wg.Go(func() { n.missKilledLeaders(work) })
 		wg.Go(func() { n.noticeRemoval(work) })

@@ -1,39 +1,37 @@
 package ha
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
-	"strings"
+	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// Nodes ask each other: who are you, please write this or change the members
-// (anyone to the leader), let me in, do you miss the leader too, and what the program
-// around the node wants to know of the leader. One request per connection: all are rare. Fields that the other side does not know are passed over. A message is a length of four bytes, big endian, and JSON.
+// Nodes ask each other over HTTP: who are you, please write this or change the members
+// (anyone to the leader), let me in, do you miss the leader too. All other paths are of the
+// program around the node. One request per connection: all are rare. Fields that the
+// other side does not know are passed over.
+const (
+	pathHello   = "/ha/hello"
+	pathApply   = "/ha/apply"
+	pathMembers = "/ha/members"
+	pathJoin    = "/ha/join"
+	pathGone    = "/ha/gone"
 
-type peerRequest struct {
-	Hello  *hello         `json:"hello,omitempty"`
-	Apply  *applyRequest  `json:"apply,omitempty"`
-	Member *memberRequest `json:"member,omitempty"`
-	Join   *joinRequest   `json:"join,omitempty"`
-	Gone   *goneRequest   `json:"gone,omitempty"`
-	Ask    *askRequest    `json:"ask,omitempty"`
-}
-
-type peerResponse struct {
-	Hello *hello `json:"hello,omitempty"`
-	// Member says whether the asker is a member; nil when the answering node does
-	// not know, having no leader.
-	Member *bool      `json:"member,omitempty"`
-	Bid    *bid       `json:"bid,omitempty"`
-	Answer []byte     `json:"answer,omitempty"`
-	Error  *wireError `json:"error,omitempty"`
-}
+	// toLeaderHeader is in requests that only a leader may answer, refusedHeader in answers
+	// of this package whose body is a wireError.
+	toLeaderHeader = "Ha-To-Leader"
+	refusedHeader  = "Ha-Refused"
+)
 
 // hello is what a node tells of itself.
 type hello struct {
@@ -50,6 +48,9 @@ type hello struct {
 	Witness bool `json:"witness,omitempty"`
 	Cooling bool `json:"cooling,omitempty"`
 	Failed  bool `json:"failed,omitempty"`
+	// Member says in an answer whether the asker is a member; nil when the answering node
+	// does not know, having no leader.
+	Member *bool `json:"member,omitempty"`
 }
 
 func (h *hello) raftID() raft.ServerID { return identity{Name: h.Name, UUID: h.UUID}.raftID() }
@@ -64,214 +65,295 @@ type memberRequest struct {
 	By     string `json:"by,omitempty"`
 }
 
-// joinRequest asks the leader to be added.
-type joinRequest struct {
-	ID   string `json:"id"`
-	Addr string `json:"addr"`
-}
-
-// goneRequest asks whether a node's port is refused at the answering node too.
-type goneRequest struct {
-	RaftID raft.ServerID `json:"raft_id"`
-}
-
-type applyRequest struct {
-	Op      op     `json:"op"`
-	Command []byte `json:"command"`
-}
-
 // wireError carries an error over the connection so that errors.Is and errors.As
 // find the same on the other side.
 type wireError struct {
-	Code     string         `json:"code"`
-	Op       string         `json:"op,omitempty"`
+	Code     string         `json:"code,omitempty"`
 	Text     string         `json:"text"`
 	Rejected *RejectedError `json:"rejected,omitempty"`
 }
 
-const (
-	codeRejected = "rejected"
-	codeUnknown  = "unknown_outcome"
-)
-
-// wireSentinel is the sentinel of a code; nothing was changed in all of them.
-func wireSentinel(code string) error {
-	switch code {
-	case "not_leader":
-		return ErrNotLeader
-	case "no_leader":
-		return ErrNoLeader
-	case "busy":
-		return ErrBusy
-	case "shutting_down":
-		return ErrNoLeader // that node goes away; another will lead
-	case "invalid":
-		return ErrInvalid
-	case "not_member":
-		return ErrNotMember
-	case "quorum":
-		return ErrQuorum
-	case "no_other_voter":
-		return ErrNoOtherVoter
-	}
-	return nil
+// wireCodes are those of errors after which nothing was changed. A node that shuts down
+// goes away, and another will lead.
+var wireCodes = []struct {
+	code     string
+	is, then error
+}{
+	{"not_leader", ErrNotLeader, ErrNotLeader},
+	{"no_leader", ErrNoLeader, ErrNoLeader},
+	{"busy", ErrBusy, ErrBusy},
+	{"shutting_down", ErrShuttingDown, ErrNoLeader},
+	{"invalid", ErrInvalid, ErrInvalid},
+	{"not_member", ErrNotMember, ErrNotMember},
+	{"quorum", ErrQuorum, ErrQuorum},
+	{"no_other_voter", ErrNoOtherVoter, ErrNoOtherVoter},
 }
 
 func toWire(err error) *wireError {
-	var rejected *RejectedError
-	var unknown *UnknownOutcomeError
-	w := &wireError{Code: codeUnknown, Text: err.Error()}
-	switch {
-	case errors.As(err, &rejected):
-		w.Code, w.Rejected = codeRejected, rejected
-	case errors.As(err, &unknown):
-		w.Text = unknown.Err.Error()
-	case errors.Is(err, ErrNotLeader):
-		w.Code = "not_leader"
-	case errors.Is(err, ErrNoLeader):
-		w.Code = "no_leader"
-	case errors.Is(err, ErrBusy):
-		w.Code = "busy"
-	case errors.Is(err, ErrShuttingDown):
-		w.Code = "shutting_down"
-	case errors.Is(err, ErrInvalid):
-		w.Code = "invalid"
-	case errors.Is(err, ErrNotMember):
-		w.Code = "not_member"
-	case errors.Is(err, ErrQuorum):
-		w.Code = "quorum"
-	case errors.Is(err, ErrNoOtherVoter):
-		w.Code = "no_other_voter"
+	w := &wireError{Text: err.Error()}
+	if _, unknown := errors.AsType[*UnknownOutcomeError](err); unknown || errors.As(err, &w.Rejected) {
+		return w
+	}
+	for _, c := range wireCodes {
+		if errors.Is(err, c.is) {
+			w.Code = c.code
+			break
+		}
 	}
 	return w
 }
 
-func (w *wireError) toError(o op) error {
-	if w.Code == codeRejected && w.Rejected != nil {
+// Error implements error.
+func (w *wireError) Error() string { return w.Text }
+
+// Unwrap returns what the other node's error was. The outcome of one without a code is
+// unknown.
+func (w *wireError) Unwrap() error {
+	if w.Rejected != nil {
 		return w.Rejected
 	}
-	if s := wireSentinel(w.Code); s != nil {
-		if text := strings.TrimPrefix(w.Text, s.Error()+": "); text != w.Text {
-			return fmt.Errorf("%s at the leader: %w: %s", o, s, text)
+	for _, c := range wireCodes {
+		if c.code == w.Code {
+			return c.then
 		}
-		return fmt.Errorf("%s at the leader: %w", o, s)
 	}
-	return &UnknownOutcomeError{string(o), errors.New(w.Text)}
+	return &UnknownOutcomeError{"asking another node", errors.New(w.Text)}
 }
 
-// ofUs refuses what a node of another cluster asks for, where addresses got mixed up.
-// One that has joined may not have learned yet which cluster that is.
-func (n *Node) ofUs(req *peerRequest, cluster string) error {
-	ours := n.fsm.cluster()
-	if ours == "" || cluster == "" || cluster == ours || req.Hello != nil {
-		return nil // a hello tells of both clusters
-	}
-	return fmt.Errorf("%w: the asking node is of cluster %q, this one of %q", ErrInvalid, cluster, ours)
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	w.Header().Set(refusedHeader, "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_ = json.NewEncoder(w).Encode(toWire(err)) // the asker may be gone
 }
 
-// servePeer answers one request, which has come as body.
-func (n *Node) servePeer(ctx context.Context, conn net.Conn, from preamble, body []byte) {
-	limit := n.cfg.EnqueueTimeout + n.cfg.ApplyTimeout
-	_ = conn.SetDeadline(time.Now().Add(limit + time.Second)) // fails on a closed connection only
-	var req peerRequest
-	if err := json.Unmarshal(body, &req); err != nil {
-		n.log.Warn("reading a peer's request", "remote", conn.RemoteAddr().String(), "error", err)
-		return
+// answering serves a path with JSON for JSON.
+func answering[In, Out any](answer func(context.Context, In) (Out, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in In
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			refuse(w, fmt.Errorf("%w: %w", ErrInvalid, err))
+			return
+		}
+		out, err := answer(r.Context(), in)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(out) // the asker may be gone
 	}
-	var resp peerResponse
-	refused := n.ofUs(&req, from.cluster)
-	switch {
-	case refused != nil:
-		n.log.Warn("refusing a peer's request", "remote", conn.RemoteAddr().String(), "peer", string(from.source), "error", refused)
-		resp.Error = toWire(refused)
-	case req.Hello != nil:
-		h := n.hello()
-		resp.Hello = &h
-		if _, leader := n.raft.LeaderWithID(); leader != "" {
-			known := n.knows(req.Hello.raftID())
-			resp.Member = &known
-		}
-	case req.Apply != nil:
-		if err := n.applyForPeer(ctx, req.Apply); err != nil {
-			resp.Error = toWire(err)
-		}
-	case req.Member != nil:
-		if err := n.changeHere(ctx, req.Member); err != nil {
-			resp.Error = toWire(err)
-		}
-	case req.Join != nil:
-		if err := n.admit(ctx, req.Join); err != nil {
-			resp.Error = toWire(err)
-		}
-	case req.Gone != nil:
-		b := n.bid(ctx, req.Gone.RaftID)
-		resp.Bid = &b
-	case req.Ask != nil:
-		var err error
-		if resp.Answer, err = n.answer(ctx, req.Ask); err != nil {
-			resp.Error = toWire(err)
-		}
-	default:
-		resp.Error = toWire(fmt.Errorf("%w: unknown request", ErrInvalid))
+}
+
+// changing is for what has no answer but an error.
+func changing[In any](change func(context.Context, In) error) http.HandlerFunc {
+	return answering(func(ctx context.Context, in In) (struct{}, error) { return struct{}{}, change(ctx, in) })
+}
+
+// servePeers answers other nodes until ctx ends.
+func (n *Node) servePeers(ctx context.Context) {
+	routes := http.NewServeMux()
+	routes.Handle("POST "+pathHello, answering(n.answerHello))
+	routes.Handle("POST "+pathApply, changing(n.applyForPeer))
+	routes.Handle("POST "+pathMembers, changing(n.changeHere))
+	routes.Handle("POST "+pathJoin, changing(n.admit))
+	routes.Handle("POST "+pathGone, answering(func(ctx context.Context, gone raft.ServerID) (bid, error) { return n.bid(ctx, gone), nil }))
+	if n.cfg.Handler != nil {
+		routes.Handle("/", n.cfg.Handler)
 	}
-	if err := writeMessage(conn, &resp); err != nil {
-		n.log.Warn("answering a peer", "remote", conn.RemoteAddr().String(), "error", err)
+	s := &http.Server{
+		Handler:           n.bounded(n.forUs(routes)),
+		ReadHeaderTimeout: handshakeTimeout, ReadTimeout: handshakeTimeout, MaxHeaderBytes: maxHeader,
+		WriteTimeout: 4*handshakeTimeout + n.cfg.EnqueueTimeout + n.cfg.ApplyTimeout, // two may go by waiting for a turn
+		ErrorLog:     slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
+		BaseContext:  func(net.Listener) context.Context { return ctx },
+		ConnContext:  func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
+	s.SetKeepAlivesEnabled(false)
+	_ = s.Serve(stream{m: n.mux, conns: n.mux.asking}) // ends when the mux is closed, as it should
+	_ = s.Shutdown(context.WithoutCancel(ctx))         // waits for who is being answered
+}
+
+// connKey is the key of the *trackedConn in the context of a request.
+type connKey struct{}
+
+// bounded reads a request and has it answered. Only few large ones are in memory at once,
+// and none of them holds up small ones.
+func (n *Node) bounded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := r.Context().Value(connKey{}).(*trackedConn)
+		if r.ContentLength < 0 || r.ContentLength > maxMessage {
+			http.Error(w, fmt.Sprintf("say the length, of %d bytes at the most", maxMessage), http.StatusRequestEntityTooLarge)
+			return
+		}
+		if r.ContentLength > smallMessage {
+			if err := n.mux.takeTurn(n.mux.large, "large requests are at hand"); err != nil {
+				refuse(w, err)
+				return
+			}
+			defer func() { <-n.mux.large }()
+			_ = conn.SetReadDeadline(time.Now().Add(handshakeTimeout)) // fails on a closed connection only
+		}
+		body, err := io.ReadAll(r.Body) // grows as it comes: the length is only a claim
+		if err != nil {
+			http.Error(w, "the body did not come", http.StatusBadRequest)
+			return
+		}
+		if err := n.mux.takeTurn(n.mux.requests, "requests are being answered"); err != nil {
+			refuse(w, err)
+			return
+		}
+		defer func() { <-n.mux.requests }()
+		conn.leave()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h.ServeHTTP(w, r)
+	})
+}
+
+// forUs refuses what a node of another cluster asks for, where addresses got mixed up, and
+// what is for the leader and came to another node. One that has joined may not have
+// learned yet which cluster that is, and a hello tells of both clusters.
+func (n *Node) forUs(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from := r.Context().Value(connKey{}).(*trackedConn).preamble
+		ours := n.fsm.cluster()
+		switch {
+		case ours != "" && from.cluster != "" && from.cluster != ours && r.URL.Path != pathHello:
+			err := fmt.Errorf("%w: the asking node is of cluster %q, this one of %q", ErrInvalid, from.cluster, ours)
+			n.log.Warn("refusing a peer's request", "remote", r.RemoteAddr, "peer", string(from.source), "error", err)
+			refuse(w, err)
+		case r.Header.Get(toLeaderHeader) != "" && n.raft.State() != raft.Leader:
+			refuse(w, ErrNotLeader)
+		default:
+			h.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (n *Node) answerHello(_ context.Context, from *hello) (hello, error) {
+	h := n.hello()
+	if _, leader := n.raft.LeaderWithID(); leader != "" {
+		known := n.knows(from.raftID())
+		h.Member = &known
+	}
+	return h, nil
 }
 
 // applyForPeer writes what a follower has sent. It is decoded first: an entry
 // that nobody understands must never get into the log.
-func (n *Node) applyForPeer(ctx context.Context, a *applyRequest) error {
-	c, err := decodeCommand(a.Command)
+func (n *Node) applyForPeer(ctx context.Context, data []byte) error {
+	c, err := decodeCommand(data)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if c.Op == opLead || c.Op == opSavePosition || c.Op != a.Op {
+	if c.Op == opLead || c.Op == opSavePosition {
 		return fmt.Errorf("%w: %s can't be written for another node", ErrInvalid, c.Op)
 	}
-	_, err = n.applyLocal(ctx, c.Op, a.Command)
+	_, err = n.applyLocal(ctx, c.Op, data)
 	return err
 }
 
-// forward has the leader carry out a request.
-func (n *Node) forward(ctx context.Context, leader raft.ServerID, o op, req *peerRequest) error {
-	return n.forwardFor(ctx, leader, o, req, new(peerResponse))
+// otherLeader is the address of the leader, as long as another node is it.
+func (n *Node) otherLeader() (addr string, err error) {
+	if err := n.usable(); err != nil {
+		return "", err
+	}
+	_, id := n.raft.LeaderWithID()
+	if id == "" || id == n.dir.id.raftID() || n.mux == nil {
+		return "", ErrNoLeader
+	}
+	addr, ok := n.members.address(id)
+	if !ok {
+		return "", fmt.Errorf("%w: the address of %s is not known", ErrNoLeader, id)
+	}
+	return addr, nil
 }
 
-// forwardFor does so and fills resp.
-func (n *Node) forwardFor(ctx context.Context, leader raft.ServerID, o op, req *peerRequest, resp *peerResponse) error {
-	addr, ok := n.members.address(leader)
-	if !ok {
-		return fmt.Errorf("%w: the address of %s is not known", ErrNoLeader, leader)
+// RoundTrip implements http.RoundTripper: the request is answered by the Config.Handler
+// of the member that the URL's host names, or of the leader when it names none; no node
+// asks itself. ErrNoLeader, ErrNotLeader and ErrNotMember mean that nobody has looked at
+// it, UnknownOutcomeError that somebody may have.
+func (n *Node) RoundTrip(r *http.Request) (*http.Response, error) {
+	addr, err := n.otherLeader()
+	r = r.Clone(r.Context())
+	r.Header.Del(toLeaderHeader)
+	if r.URL.Host == "" {
+		r.Header.Set(toLeaderHeader, "1")
+	} else if m, ok := n.member(r.URL.Host); ok && n.mux != nil {
+		err = n.usable()
+		addr, _ = n.members.address(m.ID)
+	} else {
+		err = fmt.Errorf("asking node %s: %w", r.URL.Host, ErrNotMember)
+	}
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // nothing was read
+		}
+		return nil, err
+	}
+	r.URL.Scheme, r.URL.Host = "http", addr
+	resp, reached, err := n.exchange(r)
+	if err != nil && !reached {
+		err = fmt.Errorf("%w: %w", ErrNoLeader, err)
+	}
+	return resp, err
+}
+
+// forward has the leader carry out a request.
+func (n *Node) forward(ctx context.Context, o op, path string, in any) error {
+	addr, err := n.otherLeader()
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.EnqueueTimeout+n.cfg.ApplyTimeout)
 	defer cancel()
-	sent, err := n.ask(ctx, addr, req, resp)
+	reached, err := n.post(ctx, addr, path, in, new(struct{}))
 	switch {
-	case err != nil && sent:
-		return &UnknownOutcomeError{string(o), err}
+	case err != nil && !reached:
+		return fmt.Errorf("%s: %w: %w", o, ErrNoLeader, err)
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrNoLeader, err)
-	case resp.Error != nil:
-		return resp.Error.toError(o)
+		return fmt.Errorf("%s at the leader: %w", o, err)
 	}
 	return nil
 }
 
-// ask sends one request. sent is true once any of it may have arrived.
-func (n *Node) ask(ctx context.Context, addr string, req *peerRequest, resp *peerResponse) (sent bool, err error) {
-	conn, err := n.mux.dial(ctx, addr, kindRequest)
+// post asks a node and reads its answer; what is said of exchange is true of it.
+func (n *Node) post(ctx context.Context, addr, path string, in, out any) (reached bool, err error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return false, fmt.Errorf("encoding request: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+path, bytes.NewReader(body))
 	if err != nil {
 		return false, err
 	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	if err := writeMessage(conn, req); err != nil {
-		return true, fmt.Errorf("asking peer %s: %w", addr, err)
+	resp, reached, err := n.exchange(r)
+	if err != nil {
+		return reached, err
 	}
-	if err := readMessage(conn, resp); err != nil {
-		return true, fmt.Errorf("asking peer %s: %w", addr, err)
+	defer resp.Body.Close()
+	if err = json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(out); err != nil || resp.StatusCode != http.StatusOK {
+		err = &UnknownOutcomeError{path, fmt.Errorf("the node at %s gave no answer that this release understands: %s", addr, resp.Status)}
 	}
-	return true, nil
+	return true, err
+}
+
+// exchange sends a request. While the other node is not reached, it can't have done
+// anything; later an error is what it says, or an UnknownOutcomeError.
+func (n *Node) exchange(r *http.Request) (resp *http.Response, reached bool, err error) {
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached = true }}
+	resp, err = n.peers.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	switch {
+	case err != nil && reached:
+		return nil, true, &UnknownOutcomeError{r.URL.Path, fmt.Errorf("asking peer %s: %w", r.URL.Host, err)}
+	case err != nil:
+		return nil, false, err
+	case resp.Header.Get(refusedHeader) == "":
+		return resp, true, nil
+	}
+	defer resp.Body.Close()
+	var said wireError
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(&said); err != nil {
+		return nil, true, &UnknownOutcomeError{r.URL.Path, err}
+	}
+	return nil, true, &said
 }

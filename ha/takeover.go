@@ -121,14 +121,14 @@ func (n *Node) majorityMisses(ctx context.Context, gone raft.ServerID) (place in
 			continue
 		}
 		wg.Go(func() {
-			var resp peerResponse
+			var b bid
 			addr, _ := n.members.address(v.ID)
-			if _, err := n.ask(ctx, addr, &peerRequest{Gone: &goneRequest{gone}}, &resp); err != nil || resp.Bid == nil || !resp.Bid.Gone {
+			if _, err := n.post(ctx, addr, pathGone, gone, &b); err != nil || !b.Gone {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if bids = append(bids, *resp.Bid); len(bids) == need {
+			if bids = append(bids, b); len(bids) == need {
 				time.AfterFunc(lateAnswer, cancel)
 			}
 		})

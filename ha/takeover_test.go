@@ -1,9 +1,13 @@
 package ha
 
 import (
+	"bufio"
 	"cmp"
+	"encoding/json"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -90,9 +94,10 @@ func pretend(t testing.TB, h hello) (addr string) {
 			if err != nil {
 				return
 			}
-			var req peerRequest
-			if _, err := readPreamble(conn); err == nil && readMessage(conn, &req) == nil {
-				_ = writeMessage(conn, &peerResponse{Hello: &h}) // the asker may be gone
+			if _, err := readPreamble(conn); err == nil {
+				_, _ = http.ReadRequest(bufio.NewReader(conn))
+				_, _ = io.WriteString(conn, "HTTP/1.0 200 OK\r\n\r\n")
+				_ = json.NewEncoder(conn).Encode(&h) // the asker may be gone
 			}
 			_ = conn.Close()
 		}

@@ -32,6 +32,8 @@ const (
 	// maxRequests and maxRaftConns bound those that have. Requests are rare and may
 	// wait for each other; raft keeps a few connections open for each member.
 	maxRequests, maxRaftConns = 64, 128
+	// maxMessage bounds a request in bytes, maxHeader its header.
+	maxMessage, maxHeader = 2 * maxCommand, 32 << 10
 	// maxLarge bounds the requests at hand that are larger than smallMessage, in bytes.
 	maxLarge, smallMessage = 4, 64 << 10
 )
@@ -46,6 +48,7 @@ type mux struct {
 	self      raft.ServerID
 	lost      chan raft.ServerID // who has closed its last raft connection to us; lossy
 	raftConns chan net.Conn
+	asking    chan net.Conn // with requests to come
 	requests  chan struct{} // holds one for each request that is being answered
 	large     chan struct{} // holds one for each large one that is read or answered
 	waiting   *waitingRoom
@@ -58,9 +61,9 @@ type mux struct {
 	inRaft int                   // their number
 }
 
-// serve accepts connections until ctx ends or the mux is closed, and returns
-// when all request handlers have.
-func (m *mux) serve(ctx context.Context, handle func(context.Context, net.Conn, preamble, []byte)) {
+// serve accepts connections until ctx ends or the mux is closed, and returns when all
+// handshakes have.
+func (m *mux) serve(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer m.close()
@@ -90,7 +93,7 @@ func (m *mux) serve(ctx context.Context, handle func(context.Context, net.Conn, 
 			_ = conn.Close() // nothing was said on it
 			continue
 		}
-		wg.Go(func() { m.welcome(ctx, conn, leave, handle) })
+		wg.Go(func() { m.welcome(ctx, conn, leave) })
 	}
 }
 
@@ -114,70 +117,38 @@ func (m *mux) drop(conn net.Conn) {
 
 // welcome does the handshake of an accepted connection and hands it on. leave gives
 // up its place among those that wait, which is kept until a request is read.
-func (m *mux) welcome(ctx context.Context, raw net.Conn, leave func(), handle func(context.Context, net.Conn, preamble, []byte)) {
+func (m *mux) welcome(ctx context.Context, raw net.Conn, leave func()) {
 	conn, h, err := m.handshake(ctx, raw)
-	tracked := &trackedConn{Conn: conn, raw: raw, m: m}
-	if err == nil && h.kind == kindRequest {
-		err = m.request(raw, conn, leave, func(body []byte) { handle(ctx, tracked, h, body) })
-	} else {
+	tracked := &trackedConn{Conn: conn, raw: raw, m: m, preamble: h, leave: leave}
+	to := m.asking
+	if err != nil || h.kind == kindRaft {
+		to, tracked.leave = m.raftConns, func() {}
 		leave()
 	}
-	switch {
-	case err != nil:
+	if err == nil && h.kind == kindRaft {
+		err = m.enter(tracked)
+	}
+	if err != nil {
 		m.refuse(raw, err)
 		return
-	case h.kind == kindRequest:
-		m.drop(raw)
-		return
 	}
-	m.mu.Lock()
-	if m.inRaft >= maxRaftConns {
-		m.mu.Unlock()
-		m.refuse(raw, fmt.Errorf("there are %d raft connections already", maxRaftConns))
-		return
-	}
-	m.inRaft++
-	tracked.from = h.source
-	m.from[h.source]++
-	m.mu.Unlock()
 	select {
-	case m.raftConns <- tracked: // raft closes it
+	case to <- tracked: // who takes it closes it
 	case <-m.done:
-		m.drop(raw)
+		_ = tracked.Close() // the other side sees a cut
 	}
 }
 
-// request reads one and has it answered. Only few large ones are in memory at once,
-// and none of them holds up small ones.
-func (m *mux) request(raw, conn net.Conn, leave func(), answer func([]byte)) error {
-	leave = sync.OnceFunc(leave)
-	defer leave()
-	if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
-		return err
+// enter counts a raft connection, until it is closed.
+func (m *mux) enter(c *trackedConn) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.inRaft >= maxRaftConns {
+		return fmt.Errorf("there are %d raft connections already", maxRaftConns)
 	}
-	size, err := messageSize(conn)
-	if err != nil {
-		return err
-	}
-	if size > smallMessage {
-		if err := m.takeTurn(m.large, "large requests are at hand"); err != nil {
-			return err
-		}
-		defer func() { <-m.large }()
-		if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
-			return err
-		}
-	}
-	body, err := messageBody(conn, size)
-	if err != nil {
-		return err
-	}
-	if err := m.takeTurn(m.requests, "requests are being answered"); err != nil {
-		return err
-	}
-	defer func() { <-m.requests }()
-	leave()
-	answer(body)
+	m.inRaft++
+	m.from[c.source]++
+	c.leave = func() { m.leave(c.source) }
 	return nil
 }
 
@@ -189,15 +160,15 @@ func (m *mux) takeTurn(turns chan struct{}, what string) error {
 	case turns <- struct{}{}:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("%d %s, and none has ended for %s", cap(turns), what, handshakeTimeout)
+		return fmt.Errorf("%w: %d %s, and none has ended for %s", ErrBusy, cap(turns), what, handshakeTimeout)
 	case <-m.done:
-		return io.EOF
+		return ErrShuttingDown
 	}
 }
 
 // refuse ends an accepted connection and says why, not for each one when they are many.
 func (m *mux) refuse(raw net.Conn, err error) {
-	if more, say := m.waiting.say(time.Now()); say && !errors.Is(err, io.EOF) {
+	if more, say := m.waiting.say(time.Now()); say && !errors.Is(err, ErrShuttingDown) {
 		m.log.Warn("refusing a peer's connection", "remote", raw.RemoteAddr().String(), "error", err, "others_meanwhile", more)
 	}
 	m.drop(raw)
@@ -284,7 +255,7 @@ func (m *mux) handshake(ctx context.Context, raw net.Conn) (_ net.Conn, p preamb
 // dial connects to a peer and says what for. addr is host:port, for raft with
 // the id in front.
 func (m *mux) dial(ctx context.Context, addr string, kind byte) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	go func() { // ends with the dial
 		select {
@@ -312,7 +283,7 @@ func (m *mux) dial(ctx context.Context, addr string, kind byte) (net.Conn, error
 		m.drop(raw)
 		return nil, fmt.Errorf("dialing peer %s: %w", addr, err)
 	}
-	return &trackedConn{Conn: conn, raw: raw, m: m}, nil
+	return &trackedConn{Conn: conn, raw: raw, m: m, leave: func() {}}, nil
 }
 
 // probe connects and says nothing.
@@ -342,35 +313,36 @@ func (m *mux) close() {
 // trackedConn leaves the mux's list when it is closed.
 type trackedConn struct {
 	net.Conn
-	raw  net.Conn
-	m    *mux
-	from raft.ServerID // of a raft connection that was accepted
-	once sync.Once
+	preamble
+
+	raw   net.Conn
+	m     *mux
+	leave func() // gives up the place of a connection that was accepted
+	once  sync.Once
 }
 
 // Close implements net.Conn. Raft closes what it accepted when the other side has.
 func (c *trackedConn) Close() error {
 	c.once.Do(func() {
 		c.m.drop(c.raw)
-		if c.from != "" {
-			c.m.leave(c.from)
-		}
+		c.leave()
 	})
 	return nil
 }
 
-// raftStream is the mux as raft.StreamLayer.
-type raftStream struct {
+// stream is what the mux accepts of one kind, as net.Listener and raft.StreamLayer.
+type stream struct {
 	m         *mux
+	conns     chan net.Conn
 	advertise raft.ServerAddress
 }
 
-var _ raft.StreamLayer = raftStream{}
+var _ raft.StreamLayer = stream{}
 
 // Accept implements net.Listener.
-func (s raftStream) Accept() (net.Conn, error) {
+func (s stream) Accept() (net.Conn, error) {
 	select {
-	case c := <-s.m.raftConns:
+	case c := <-s.conns:
 		return c, nil
 	case <-s.m.done:
 		return nil, net.ErrClosed
@@ -378,16 +350,16 @@ func (s raftStream) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (s raftStream) Close() error {
+func (s stream) Close() error {
 	s.m.close()
 	return nil
 }
 
 // Addr implements net.Listener; raft takes it as this node's address.
-func (s raftStream) Addr() net.Addr { return advertised(s.advertise) }
+func (s stream) Addr() net.Addr { return advertised(s.advertise) }
 
 // Dial implements raft.StreamLayer.
-func (s raftStream) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+func (s stream) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return s.m.dial(ctx, string(addr), kindRaft)

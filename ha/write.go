@@ -111,16 +111,21 @@ func (n *Node) propose(ctx context.Context, o op, data []byte) error {
 		_, err := n.applyLocal(ctx, o, data)
 		return err
 	}
-	return n.atLeader(ctx, o, here, &peerRequest{Apply: &applyRequest{Op: o, Command: data}})
+	return n.atLeader(ctx, o, here, pathApply, data)
 }
 
 // atLeader does something here if this node leads, or has the leader do it, and
 // waits for a leader while there is none.
-func (n *Node) atLeader(ctx context.Context, o op, here func(context.Context) error, req *peerRequest) error {
+func (n *Node) atLeader(ctx context.Context, o op, here func(context.Context) error, path string, in any) error {
 	const pause = 25 * time.Millisecond
 	deadline := time.After(n.cfg.EnqueueTimeout)
 	for {
-		err := n.submit(ctx, o, here, req)
+		var err error
+		if n.raft.State() == raft.Leader {
+			err = here(ctx)
+		} else {
+			err = n.forward(ctx, o, path, in)
+		}
 		if !errors.Is(err, ErrNotLeader) && !errors.Is(err, ErrNoLeader) {
 			return err
 		}
@@ -132,20 +137,6 @@ func (n *Node) atLeader(ctx context.Context, o op, here func(context.Context) er
 			return fmt.Errorf("%s: %w: %w", o, err, context.Cause(ctx))
 		}
 	}
-}
-
-func (n *Node) submit(ctx context.Context, o op, here func(context.Context) error, req *peerRequest) error {
-	if n.raft.State() == raft.Leader {
-		return here(ctx)
-	}
-	if err := n.usable(); err != nil {
-		return err
-	}
-	_, id := n.raft.LeaderWithID()
-	if id == "" || id == n.dir.id.raftID() || n.mux == nil {
-		return ErrNoLeader
-	}
-	return n.forward(ctx, id, o, req)
 }
 
 // applyLocal proposes a command as the leader and waits for its result.

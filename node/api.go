@@ -67,6 +67,15 @@ func (a *api) Restart(ctx context.Context, name string, by admin.Order) error {
 	return problem(a.store.RestartConnector(ctx, name, by.Reason, by.By))
 }
 
+// Leads implements admin.Leader.
+func (a *api) Leads() bool { return a.store.IsLeader() }
+
+// RoundTrip implements admin.Leader.
+func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := a.store.RoundTrip(r)
+	return resp, problem(err)
+}
+
 // problem tells HTTP clients what an error of the store means to them.
 func problem(err error) error {
 	p := &admin.Problem{Code: admin.CodeInternal, Status: http.StatusInternalServerError}

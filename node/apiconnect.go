@@ -291,24 +291,3 @@ func (n *connectAPI) Validate(given map[string]string, blind bool) []admin.Conne
 	}
 	return out
 }
-
-// Leads implements admin.Connect.
-func (n *connectAPI) Leads() bool { return n.store.IsLeader() }
-
-// AskLeader implements admin.Connect.
-func (n *connectAPI) AskLeader(ctx context.Context, question []byte) ([]byte, error) {
-	answer, err := n.store.AskLeader(ctx, question)
-	return answer, problem(err)
-}
-
-// AskAll implements admin.Connect.
-func (n *connectAPI) AskAll(ctx context.Context, question []byte) error {
-	var errs []error
-	for _, v := range n.store.Members() {
-		if v.Voter && v.ID != n.cfg.Node.ID {
-			_, err := n.store.AskNode(ctx, v.ID, question)
-			errs = append(errs, err)
-		}
-	}
-	return problem(errors.Join(errs...))
-}

@@ -2,139 +2,63 @@ package node
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/connector"
-	"github.com/binlog-outbox/binlog-outbox/ha"
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/trail"
 )
 
-// eventQuestion is what another node asks the leader about an event. What is a search
-// or its end has an Order.
-type eventQuestion struct {
-	Ask       string      `json:"event_ask"` // event, search or end
-	ID        string      `json:"id"`
-	Connector string      `json:"connector,omitempty"`
-	Order     admin.Order `json:"order,omitzero"`
-}
-
-type eventReply struct {
-	Event   admin.Event    `json:"event"`
-	Problem *admin.Problem `json:"problem,omitempty"`
-}
-
 // Event implements admin.Finder.
-func (a *api) Event(ctx context.Context, id, name string) (admin.Event, error) {
-	return a.ask(ctx, eventQuestion{Ask: "event", ID: id, Connector: name})
+func (a *api) Event(id, name string) (admin.Event, error) {
+	if name != "" {
+		if _, err := a.instance(name); err != nil {
+			return admin.Event{}, err
+		}
+	}
+	return a.found(id, name)
 }
 
 // Search implements admin.Finder.
-func (a *api) Search(ctx context.Context, id, name string, by admin.Order) (admin.Event, error) {
-	return a.ask(ctx, eventQuestion{Ask: "search", ID: id, Connector: name, Order: by})
-}
-
-// EndSearch implements admin.Finder.
-func (a *api) EndSearch(ctx context.Context, id string, by admin.Order) (admin.Event, error) {
-	return a.ask(ctx, eventQuestion{Ask: "end", ID: id, Order: by})
-}
-
-// ask answers at the leader, and elsewhere brings the question there.
-func (a *api) ask(ctx context.Context, q eventQuestion) (admin.Event, error) {
-	if a.store.Status().Role == ha.Leader {
-		return a.eventHere(q)
-	}
-	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
-	defer cancel()
-	text, err := json.Marshal(q)
+func (a *api) Search(id, name string, by admin.Order) (admin.Event, error) {
+	r, err := a.searchable(name)
 	if err != nil {
 		return admin.Event{}, err
 	}
-	answer, err := a.store.AskLeader(ctx, text)
+	s, err := a.newSearch(r, id)
+	if err == nil {
+		err = a.searches.begin(s)
+	}
 	if err != nil {
-		return admin.Event{}, problem(err)
+		return admin.Event{}, err
 	}
-	var back eventReply
-	if err := json.Unmarshal(answer, &back); err != nil || back.Event.Node == "" && back.Problem == nil {
-		return admin.Event{}, problem(fmt.Errorf("the leader, %s, does not answer about events: its release may be older: %w", a.store.Status().LeaderID, ha.ErrBusy))
-	}
-	if back.Problem != nil {
-		return admin.Event{}, back.Problem
-	}
-	return back.Event, nil
+	a.log.Info("searching for an event", "connector", r.name, "event", id, "by", by.By, "reason", by.Reason)
+	return a.found(id, r.name)
 }
 
-// answerEvent answers another node, when its question is about an event.
-func (a *api) answerEvent(question []byte) ([]byte, bool) {
-	var q eventQuestion
-	if json.Unmarshal(question, &q) != nil || q.Ask == "" {
-		return nil, false
+// EndSearch implements admin.Finder.
+func (a *api) EndSearch(id string, by admin.Order) (admin.Event, error) {
+	name, err := a.searches.end(id)
+	if err != nil {
+		return admin.Event{}, err
 	}
-	var back eventReply
-	var err error
-	if back.Event, err = a.eventHere(q); err != nil {
-		p, ok := errors.AsType[*admin.Problem](err)
-		if !ok {
-			p = &admin.Problem{Status: http.StatusInternalServerError, Code: admin.CodeInternal, Detail: err.Error()}
-		}
-		back.Problem = p
-	}
-	out, err := json.Marshal(back)
-	return out, err == nil
-}
-
-// eventHere answers as the leader.
-func (a *api) eventHere(q eventQuestion) (admin.Event, error) {
-	if q.Ask == "end" {
-		name, err := a.searches.end(q.ID)
-		if err != nil {
-			return admin.Event{}, err
-		}
-		a.log.Info("search for an event ended", "connector", name, "event", q.ID, "by", q.Order.By, "reason", q.Order.Reason)
-		return a.found(q.ID, name)
-	}
-	if q.Connector != "" {
-		if _, err := a.instance(q.Connector); err != nil {
-			return admin.Event{}, err
-		}
-	}
-	if q.Ask == "search" {
-		r, err := a.searchable(q.Connector)
-		if err != nil {
-			return admin.Event{}, err
-		}
-		s, err := a.newSearch(r, q.ID)
-		if err == nil {
-			err = a.searches.begin(s)
-		}
-		if err != nil {
-			return admin.Event{}, err
-		}
-		a.log.Info("searching for an event", "connector", r.name, "event", q.ID, "by", q.Order.By, "reason", q.Order.Reason)
-		q.Connector = r.name
-	}
-	return a.found(q.ID, q.Connector)
+	a.log.Info("search for an event ended", "connector", name, "event", id, "by", by.By, "reason", by.Reason)
+	return a.found(id, name)
 }
 
 // searchable is the connector whose source is to be searched.
 func (a *api) searchable(name string) (*instance, error) {
-	all := a.manager.all()
-	for _, r := range all {
-		switch {
-		case r.name != name && (name != "" || len(all) > 1):
-		case r.config == nil:
-			return nil, badOffset("connector %s can't be built from its configuration, so its source can't be searched", r.name)
-		default:
-			return r, nil
-		}
+	if all := a.manager.all(); name == "" && len(all) == 1 {
+		name = all[0].name
+	} else if name == "" {
+		return nil, badOffset("there are %d connectors: say which one's source is to be searched", len(all))
 	}
-	return nil, badOffset("there are %d connectors: say which one's source is to be searched", len(all))
+	r, err := a.instance(name)
+	if err == nil && r.config == nil {
+		err = badOffset("connector %s can't be built from its configuration, so its source can't be searched", name)
+	}
+	return r, err
 }
 
 // finder is a worker that remembers events.

@@ -31,9 +31,9 @@ connectors:
 // oneEvent asks a node for an event in the connector orders.
 func (n *aNode) oneEvent(t *testing.T, id string) admin.ConnectorEvent {
 	t.Helper()
-	e, err := n.api.Event(t.Context(), id, "orders")
-	if err != nil || len(e.Connectors) != 1 || e.ID != id {
-		t.Fatalf("%+v, %v", e, err)
+	var e admin.Event
+	if code, text := n.call(t, "GET", "/v1/events/"+id+"?connector=orders", "", &e); len(e.Connectors) != 1 || e.ID != id {
+		t.Fatalf("%d %s", code, text)
 	}
 	return e.Connectors[0]
 }
@@ -78,7 +78,7 @@ func TestEventOfALiveConnector(t *testing.T) {
 		"7":  {Where: admin.EventPassed, Search: &admin.Search{State: admin.SearchFound}},
 		"77": {Where: admin.EventNotSeen, Search: &admin.Search{State: admin.SearchNotFound}},
 	} {
-		if _, err := n.api.Search(t.Context(), id, "orders", ann); err != nil {
+		if _, err := n.api.Search(id, "orders", ann); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the end of the search", func() bool { return n.oneEvent(t, id).Search.State == want.Search.State })
@@ -115,7 +115,7 @@ func TestEventThatWaits(t *testing.T) {
 	if err := n.store.SavePosition(t.Context(), "orders", run, position.Position{Flavor: position.MySQL, Set: gtids(t, sid+":1-2")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Search(t.Context(), "7", "", ann); err != nil {
+	if _, err := c.Search("7", "", ann); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the end of the search", func() bool { return n.oneEvent(t, "7").Search.State == admin.SearchFound })
@@ -141,23 +141,23 @@ func TestOneSearchAtATime(t *testing.T) {
 	n := startNode(t, "n1", t.TempDir(), scriptedConnector(source, "127.0.0.1:1", "    trace: {scan_rate: 1kB}\n"))
 	c := n.api
 	eventually(t, "a leader", func() bool { return n.store.Status().Role == "leader" })
-	if _, err := c.Search(t.Context(), "1999", "orders", ann); err != nil {
+	if _, err := c.Search("1999", "orders", ann); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Search(t.Context(), "1", "orders", ann); codeOf(err) != admin.CodeSearching {
+	if _, err := c.Search("1", "orders", ann); codeOf(err) != admin.CodeSearching {
 		t.Errorf("a second search: %v", err)
 	}
-	if _, err := c.EndSearch(t.Context(), "1", ann); codeOf(err) != admin.CodeNoSearch {
+	if _, err := c.EndSearch("1", ann); codeOf(err) != admin.CodeNoSearch {
 		t.Errorf("the end of another search: %v", err)
 	}
-	if _, err := c.EndSearch(t.Context(), "1999", ann); err != nil {
+	if _, err := c.EndSearch("1999", ann); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the end", func() bool { return n.oneEvent(t, "1999").Search.State == admin.SearchCancelled })
-	if _, err := c.Search(t.Context(), "1", "none", ann); codeOf(err) != admin.CodeConnectorNotFound {
+	if _, err := c.Search("1", "none", ann); codeOf(err) != admin.CodeConnectorNotFound {
 		t.Errorf("a search in an unknown connector: %v", err)
 	}
-	if _, err := c.Search(t.Context(), "1998", "orders", ann); err != nil {
+	if _, err := c.Search("1998", "orders", ann); err != nil {
 		t.Fatal(err)
 	}
 	n.stop() // and does not wait for it
@@ -167,7 +167,7 @@ func TestOneSearchAtATime(t *testing.T) {
 func TestASearchThatCannotBegin(t *testing.T) {
 	c, r := leading(t)
 	r.config.Outbox.RouteRegex = "("
-	if _, err := c.Search(t.Context(), "1", "orders", ann); err == nil || !strings.Contains(err.Error(), "regex") {
+	if _, err := c.Search("1", "orders", ann); err == nil || !strings.Contains(err.Error(), "regex") {
 		t.Errorf("it begins: %v", err)
 	}
 }
@@ -181,18 +181,15 @@ func TestFollowersAskTheLeader(t *testing.T) {
 		eventually(t, "that all know the leader", func() bool { return f.store.Status().LeaderID == leader.id && f.store.Status().Ready })
 	}
 	for _, f := range followers {
-		c := f.api
-		e, err := c.Event(t.Context(), "7", "")
-		if err != nil || e.Node != leader.id || len(e.Connectors) != 1 {
-			t.Errorf("%s answers %+v, %v", f.id, e, err)
+		var e admin.Event
+		if code, text := f.call(t, "GET", "/v1/events/7", "", &e); code != 200 || e.Node != leader.id || len(e.Connectors) != 1 {
+			t.Errorf("%s answers %d %s", f.id, code, text)
 		}
-		if _, err := c.Event(t.Context(), "7", "none"); codeOf(err) != admin.CodeConnectorNotFound {
-			t.Errorf("an unknown connector: %v", err)
+		if text := f.must(t, 404, "GET", "/v1/events/7?connector=none", ""); !strings.Contains(text, admin.CodeConnectorNotFound) {
+			t.Errorf("an unknown connector: %s", text)
 		}
 	}
-	if _, err := followers[0].api.Search(t.Context(), "7", "orders", ann); err != nil {
-		t.Fatal(err)
-	}
+	followers[0].must(t, 202, "POST", "/v1/events/7/search", `{"reason": "why", "connector": "orders"}`)
 	eventually(t, "the other follower's view of the search", func() bool {
 		s := followers[1].oneEvent(t, "7").Search
 		return s != nil && s.State == admin.SearchFound

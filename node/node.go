@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -81,8 +82,8 @@ type Node struct {
 	manager *manager
 	api     *api
 	admin   *admin.Server // nil without one
-	// connect answers other nodes too, as soon as it is there.
-	connect atomic.Pointer[admin.ConnectAPI]
+	// peers answers other nodes, as soon as it is there.
+	peers atomic.Pointer[http.Handler]
 }
 
 // New builds everything in the order in which it depends on each other: the store, the
@@ -103,7 +104,7 @@ func New(cfg *config.Config, o Options) (_ *Node, err error) {
 	)
 	n := &Node{cfg: cfg, log: o.Logger, changes: newNotices()}
 	rc := raftConfig(cfg)
-	rc.Answer, rc.Listener, rc.Dialer, rc.BeforeWrite = n.answer, o.Peers, o.Dial, o.BeforeWrite
+	rc.Handler, rc.Listener, rc.Dialer, rc.BeforeWrite = http.HandlerFunc(n.answer), o.Peers, o.Dial, o.BeforeWrite
 	n.store, err = ha.Open(rc, n.log.With("component", "raft"), o.Metrics)
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func New(cfg *config.Config, o Options) (_ *Node, err error) {
 func (n *Node) listen(metrics prometheus.Gatherer) error {
 	log := n.log.With("component", "admin")
 	connect := admin.NewConnectAPI(&connectAPI{api: n.api, addr: n.AdminAddr}, n.api, log)
-	n.connect.Store(connect)
+	n.peers.Store(new(admin.PeerHandler(n.api, connect)))
 	if n.cfg.Admin.Listen == "" {
 		return nil
 	}
@@ -179,15 +180,13 @@ func (n *Node) AdminAddr() string {
 func (n *Node) Status() admin.Status { return n.api.Status() }
 
 // answer answers another node.
-func (n *Node) answer(ctx context.Context, question []byte) []byte {
-	c := n.connect.Load()
-	if c == nil {
-		return nil // it has just begun; the asker tries again
+func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
+	h := n.peers.Load()
+	if h == nil {
+		http.Error(w, "this node has just begun", http.StatusServiceUnavailable)
+		return
 	}
-	if answer, ok := n.api.answerEvent(question); ok {
-		return answer
-	}
-	return c.Answer(ctx, question)
+	(*h).ServeHTTP(w, r)
 }
 
 // Run works until ctx ends, or until the store or the admin server fails, and then stops

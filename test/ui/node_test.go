@@ -3,11 +3,13 @@ package ui
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -214,14 +216,20 @@ func (n *node) Snapshot(context.Context, io.Writer, admin.Order) error        { 
 func (n *node) Config() (json.RawMessage, error)                              { return json.RawMessage("{}"), nil }
 func (n *node) SetLogger(string, string, time.Duration, admin.Order) error    { return nil }
 
-func (n *node) Event(_ context.Context, id, _ string) (admin.Event, error) {
+func (n *node) Leads() bool { return true }
+
+func (n *node) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("this node leads")
+}
+
+func (n *node) Event(id, _ string) (admin.Event, error) {
 	return admin.Event{ID: id, Node: n.leader, Connectors: []admin.ConnectorEvent{}}, nil
 }
-func (n *node) Search(ctx context.Context, id, name string, _ admin.Order) (admin.Event, error) {
-	return n.Event(ctx, id, name)
+func (n *node) Search(id, name string, _ admin.Order) (admin.Event, error) {
+	return n.Event(id, name)
 }
-func (n *node) EndSearch(ctx context.Context, id string, _ admin.Order) (admin.Event, error) {
-	return n.Event(ctx, id, "")
+func (n *node) EndSearch(id string, _ admin.Order) (admin.Event, error) {
+	return n.Event(id, "")
 }
 
 func (n *node) set(change func(*node)) {
