@@ -38,8 +38,8 @@ func (p Peer) certName() string {
 // signed by CAFile, and carry the CertName of a listed peer: that somebody was
 // signed by the same authority is not enough.
 type TLS struct {
-	// CertFile and KeyFile are PEM files. They are read at each handshake, so that
-	// a renewed certificate needs no restart.
+	// CertFile and KeyFile are PEM files. They are read again when they have changed, so
+	// that a renewed certificate needs no restart; one that can't be read is waited for.
 	CertFile, KeyFile string
 	// CAFile is a PEM file with the authorities; read once.
 	CAFile string

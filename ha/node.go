@@ -107,7 +107,7 @@ func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
 		_, t := raft.NewInmemTransport(raft.ServerAddress(n.cfg.NodeID))
 		return t, nil
 	}
-	creds, err := newPeerTLS(n.cfg, n.members)
+	creds, err := newPeerTLS(n.cfg, n.members, n.log)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
+	"sync"
 )
 
 // peerTLS proves to peers who this node is, and checks who they are: signed by
@@ -16,10 +18,16 @@ type peerTLS struct {
 	files TLS
 	pool  *x509.CertPool
 	dir   *directory
+	log   *slog.Logger
+
+	mu        sync.Mutex
+	pair      *tls.Certificate
+	cert, key os.FileInfo // as they were when pair was read
+	said      string      // why it is not the newest
 }
 
 // newPeerTLS returns nil when the configuration asks for plain TCP.
-func newPeerTLS(c Config, dir *directory) (*peerTLS, error) {
+func newPeerTLS(c Config, dir *directory, log *slog.Logger) (*peerTLS, error) {
 	if c.TLS == nil {
 		return nil, nil
 	}
@@ -27,7 +35,7 @@ func newPeerTLS(c Config, dir *directory) (*peerTLS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the peers' certificate authority: %w", err)
 	}
-	t := &peerTLS{files: *c.TLS, pool: x509.NewCertPool(), dir: dir}
+	t := &peerTLS{files: *c.TLS, pool: x509.NewCertPool(), dir: dir, log: log}
 	if !t.pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("reading the peers' certificate authority: %s holds no certificate", c.TLS.CAFile)
 	}
@@ -37,12 +45,37 @@ func newPeerTLS(c Config, dir *directory) (*peerTLS, error) {
 	return t, nil
 }
 
+// own is this node's certificate, read again when one of its files has changed. While they
+// can't be read or do not belong together, as in the midst of a renewal, the last good one
+// serves.
 func (t *peerTLS) own() (*tls.Certificate, error) {
-	cert, err := tls.LoadX509KeyPair(t.files.CertFile, t.files.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("loading this node's certificate: %w", err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	cert, _ := os.Stat(t.files.CertFile) // reading it says what is wrong
+	key, _ := os.Stat(t.files.KeyFile)
+	if sameFile(cert, t.cert) && sameFile(key, t.key) {
+		return t.pair, nil
 	}
-	return &cert, nil
+	pair, err := tls.LoadX509KeyPair(t.files.CertFile, t.files.KeyFile)
+	switch {
+	case err != nil && t.pair == nil:
+		return nil, fmt.Errorf("loading this node's certificate: %w", err)
+	case err != nil:
+		if t.said != err.Error() {
+			t.said = err.Error()
+			t.log.Warn("the new certificate of this node can't be loaded, the one before goes on", "error", err, "valid_until", t.pair.Leaf.NotAfter)
+		}
+		return t.pair, nil
+	case t.pair != nil:
+		t.log.Info("this node has a new certificate", "valid_until", pair.Leaf.NotAfter)
+	}
+	t.pair, t.cert, t.key, t.said = &pair, cert, key, ""
+	return t.pair, nil
+}
+
+// sameFile reports whether nothing was written since a file was looked at.
+func sameFile(now, before os.FileInfo) bool {
+	return now != nil && before != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime()) && now.Size() == before.Size()
 }
 
 func (t *peerTLS) accept(ctx context.Context, raw net.Conn) (net.Conn, error) {
