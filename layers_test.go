@@ -20,7 +20,7 @@ type layer struct {
 // new file is put into one; an arrow that leads up is a decision, and mostly a wrong one.
 var layers = map[string][]layer{
 	"ha": {
-		{"doc config hclog watch state errors", "configuration, and values that are sent and stored"},
+		{"doc config hclog watch contexts state errors", "configuration, and values that are sent and stored"},
 		{"command snapshot fsm directory", "what is replicated, and what becomes of it"},
 		{"logstore datadir tls waiting transport", "the disk and the network"},
 		{"node lead write peer members bootstrap successor takeover status metrics", "one node: leadership, writes, members"},

@@ -213,7 +213,6 @@ func (a *ConnectAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		got.write(w)
 		return
 	}
-	r = r.WithContext(context.WithValue(r.Context(), orderKey{}, connectOrder(r)))
 	if strings.HasPrefix(r.URL.Path, "/connectors") {
 		a.leader.ServeHTTP(w, r)
 		return
@@ -241,21 +240,13 @@ func (a *ConnectAPI) noRoute(r *http.Request) (httpAnswer, bool) {
 	return httpAnswer{}, false
 }
 
-// orderKey is the key of the Order in the context of a request.
-type orderKey struct{}
-
-// connectOrder is who asks and why. Connect's clients say neither, so that the
+// order is who asks and why. Connect's clients say neither, so that the
 // request stands for the reason, unless a header gives one.
-func connectOrder(r *http.Request) Order {
+func order(r *http.Request) Order {
 	clip := func(s string) string { return s[:min(len(s), maxReason)] }
 	reason := strings.TrimSpace(r.Header.Get(ReasonHeader))
 	if reason == "" {
 		reason = "Connect REST API: " + r.Method + " " + r.URL.Path
 	}
 	return Order{By: asker(r, clip(strings.TrimSpace(r.Header.Get(ByHeader)))), Reason: clip(reason)}
-}
-
-func order(r *http.Request) Order {
-	by, _ := r.Context().Value(orderKey{}).(Order)
-	return by
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -46,7 +45,7 @@ func (n *Node) bootstrap(ctx context.Context) {
 	for pause := shortest; n.raft.LastIndex() == 0; pause = min(2*pause, longest) {
 		var met map[string]hello
 		err := errExists
-		if _, listed := n.cfg.peer(n.cfg.NodeID); listed {
+		if _, listed := peer(n.cfg.Peers, n.cfg.NodeID); listed {
 			met, err = n.meet(ctx)
 		}
 		switch {
@@ -67,9 +66,7 @@ func (n *Node) bootstrap(ctx context.Context) {
 			said = err.Error()
 			n.log.Info("waiting for the cluster", "reason", said)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return
 		}
 	}
@@ -90,26 +87,23 @@ func (n *Node) meet(ctx context.Context) (map[string]hello, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.networkTimeout())
 	defer cancel()
 	own := n.hello()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
+	others := slices.DeleteFunc(slices.Clone(n.cfg.Peers), func(p Peer) bool { return p.ID == own.Name })
+	type answer struct {
+		*hello
+		error
+	}
 	met := map[string]hello{own.Name: own}
 	var problems []error
-	for _, p := range n.cfg.Peers {
-		if p.ID == own.Name {
-			continue
+	for _, a := range poll(ctx, others, len(others), func(ctx context.Context, p Peer) (answer, bool) {
+		h, err := n.greet(ctx, p, &own)
+		return answer{h, err}, true
+	}) {
+		if a.error == nil {
+			met[a.Name] = *a.hello
+		} else {
+			problems = append(problems, a.error)
 		}
-		wg.Go(func() {
-			h, err := n.greet(ctx, p, &own)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				problems = append(problems, err)
-				return
-			}
-			met[p.ID] = *h
-		})
 	}
-	wg.Wait()
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	if len(problems) > 0 {
 		return nil, sentence(problems)
@@ -188,7 +182,7 @@ func (n *Node) askToJoin(ctx context.Context) error {
 // by its certificate.
 func (n *Node) admit(ctx context.Context, j *memberRequest) error {
 	r := &memberRequest{Op: opAddMember, ID: j.ID, Addr: j.Addr, Reason: "asked to join with an empty data directory", By: byCluster}
-	if p, ok := n.cfg.peer(j.ID); ok {
+	if p, ok := peer(n.cfg.Peers, j.ID); ok {
 		r.Addr = p.Addr
 	}
 	if !validName(r.ID) || !validAddr(r.Addr) {

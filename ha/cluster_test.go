@@ -113,7 +113,7 @@ func TestClusterWithTLS(t *testing.T) {
 	// A node that is gone is seen to be, comes back under its id, and catches up.
 	gone := followers[1]
 	must(t, gone.stop(t))
-	waitUntil(t, "the leader misses the node", func() bool { return leader.unreachable.has(gone.dir.id.raftID()) })
+	waitUntil(t, "the leader misses the node", func() bool { return !leader.reachable(gone.dir.id.raftID()) })
 	must(t, leader.AppendDecision(ctx, "orders", Decision{Kind: "skip", By: "ann"}))
 	c := gone.cfg
 	c.Listener = nil
@@ -125,7 +125,7 @@ func TestClusterWithTLS(t *testing.T) {
 	if back.dir.id.raftID() != gone.dir.id.raftID() {
 		t.Errorf("identity %v, before %v", back.dir.id, gone.dir.id)
 	}
-	waitUntil(t, "the leader sees it again", func() bool { return !leader.unreachable.has(gone.dir.id.raftID()) })
+	waitUntil(t, "the leader sees it again", func() bool { return leader.reachable(gone.dir.id.raftID()) })
 }
 
 // TestB089LeadershipMoves stops leaders in turn: a new one leads under a higher

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,24 @@ func (p Peer) certName() string {
 	if p.CertName != "" {
 		return p.CertName
 	}
-	host, _, _ := net.SplitHostPort(p.Addr) // validated before
+	return hostOf(p.Addr)
+}
+
+func hostOf(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return ""
+	}
 	return host
+}
+
+// peer finds one by its name.
+func peer(peers []Peer, id string) (Peer, bool) {
+	i := slices.IndexFunc(peers, func(p Peer) bool { return p.ID == id })
+	if i < 0 {
+		return Peer{}, false
+	}
+	return peers[i], true
 }
 
 // TLS names the files for the connections between nodes. Both sides show a
@@ -169,7 +186,7 @@ func (c Config) withDefaults() Config {
 	if c.LeaseTimeout == 0 {
 		c.LeaseTimeout = c.HeartbeatTimeout
 	}
-	if self, ok := c.peer(c.NodeID); ok && c.Advertise == "" {
+	if self, ok := peer(c.Peers, c.NodeID); ok && c.Advertise == "" {
 		c.Advertise = self.Addr
 	}
 	if c.Listen == "" {
@@ -179,15 +196,6 @@ func (c Config) withDefaults() Config {
 		c.Dialer = (&net.Dialer{}).DialContext
 	}
 	return c
-}
-
-func (c *Config) peer(id string) (Peer, bool) {
-	for _, p := range c.Peers {
-		if p.ID == id {
-			return p, true
-		}
-	}
-	return Peer{}, false
 }
 
 // Validate reports all that is wrong with c at once.
@@ -251,7 +259,7 @@ func (c *Config) validateNetwork() (errs []error) {
 		}
 		ids[p.ID], addrs[p.Addr] = true, true
 	}
-	switch self, listed := c.peer(c.NodeID); {
+	switch self, listed := peer(c.Peers, c.NodeID); {
 	case listed && c.Advertise != self.Addr:
 		wrong("Advertise: %q differs from this node's address in Peers, %q", c.Advertise, self.Addr)
 	case !listed && !c.Join:

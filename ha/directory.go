@@ -2,7 +2,6 @@ package ha
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,15 +21,6 @@ type directory struct {
 
 var _ raft.ServerAddressProvider = (*directory)(nil)
 
-func (d *directory) peer(name string) (Peer, bool) {
-	for _, p := range d.static {
-		if p.ID == name {
-			return p, true
-		}
-	}
-	return Peer{}, false
-}
-
 func (d *directory) servers() []raft.Server {
 	r := d.raft.Load()
 	if r == nil {
@@ -42,7 +32,7 @@ func (d *directory) servers() []raft.Server {
 // address finds a node's address by its name at each call; the one in raft's
 // configuration is of the day the node was added.
 func (d *directory) address(id raft.ServerID) (string, bool) {
-	if p, ok := d.peer(nodeName(id)); ok {
+	if p, ok := peer(d.static, nodeName(id)); ok {
 		return p.Addr, true
 	}
 	if id == d.self.ID {
@@ -93,20 +83,12 @@ func (d *directory) certNames() []string {
 		names = append(names, p.certName())
 	}
 	for _, s := range d.servers() {
-		if _, ok := d.peer(nodeName(s.ID)); !ok {
+		if _, ok := peer(d.static, nodeName(s.ID)); !ok {
 			names = append(names, hostOf(string(s.Address)))
 		}
 	}
 	names = append(names, d.role)
 	return slices.DeleteFunc(names, func(s string) bool { return s == "" })
-}
-
-func hostOf(addr string) string {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return ""
-	}
-	return host
 }
 
 // nodeName is the configured name in a Raft id.

@@ -15,18 +15,10 @@ type leadership struct {
 	// committed before it is applied here. term is valid from then on.
 	ready chan struct{}
 	term  uint64
-	// done is closed when it is over. cause is valid from then on.
-	done  chan struct{}
-	cause error
-}
+	// The context ends with it, and has a cause.
+	context.Context //nolint:containedctx // it is one
 
-func (l *leadership) over() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
+	end context.CancelCauseFunc
 }
 
 // leaderTracker holds the present leadership, if any.
@@ -53,7 +45,8 @@ func (t *leaderTracker) gain() *leadership {
 	if t.closed != nil {
 		return nil
 	}
-	t.cur = &leadership{ready: make(chan struct{}), done: make(chan struct{})}
+	t.cur = &leadership{ready: make(chan struct{})}
+	t.cur.Context, t.cur.end = context.WithCancelCause(context.Background())
 	t.bump()
 	return t.cur
 }
@@ -68,8 +61,7 @@ func (t *leaderTracker) end(cause error) {
 	if t.cur == nil {
 		return
 	}
-	t.cur.cause = cause
-	close(t.cur.done)
+	t.cur.end(cause)
 	t.cur = nil
 	t.bump()
 }
@@ -159,15 +151,15 @@ func (n *Node) Lead(ctx context.Context, f func(lease context.Context, term uint
 			continue
 		}
 		began := time.Now()
-		err = n.leadOnce(ctx, l, f)
+		err = n.leadOnce(l, f)
 		switch {
 		case ctx.Err() != nil:
 			if errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)) {
 				return nil
 			}
 			return err
-		case l.over():
-			n.log.Info("leadership over", "term", l.term, "cause", l.cause, "error", err)
+		case l.Err() != nil:
+			n.log.Info("leadership over", "term", l.term, "cause", context.Cause(l), "error", err)
 			last = l
 		case errors.Is(err, ErrStepDown):
 			pause = min(2*pause, 8*n.cfg.StepDownPause)
@@ -183,19 +175,10 @@ func (n *Node) Lead(ctx context.Context, f func(lease context.Context, term uint
 	}
 }
 
-func (n *Node) leadOnce(ctx context.Context, l *leadership, f func(lease context.Context, term uint64) error) error {
+func (n *Node) leadOnce(l *leadership, f func(lease context.Context, term uint64) error) error {
 	defer n.lead.active.Done()
-	lease, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer end(nil)
-	wg.Go(func() {
-		select {
-		case <-l.done:
-			end(l.cause)
-		case <-lease.Done():
-		}
-	})
+	lease, end := context.WithCancel(l)
+	defer end()
 	return f(lease, l.term)
 }
 
@@ -209,15 +192,17 @@ func (n *Node) trackLeadership(ctx context.Context) {
 		select {
 		case leads := <-n.notify:
 			n.metrics.leadershipChanges.Inc()
-			n.unreachable.reset()
+			n.unreachable.Clear()
 			if !leads {
 				n.lead.lose(ErrLeadershipLost)
 				continue
 			}
 			if l := n.lead.gain(); l != nil {
 				establishing.Go(func() {
+					ctx, cancel := both(ctx, l)
+					defer cancel()
 					if n.establish(ctx, l) {
-						n.lookAfter(ctx, l)
+						n.lookAfter(ctx)
 					}
 				})
 			}
@@ -233,7 +218,7 @@ func (n *Node) trackLeadership(ctx context.Context) {
 // this node leads then.
 func (n *Node) establish(ctx context.Context, l *leadership) bool {
 	const longest = 2 * time.Second
-	if n.offer(ctx, l) {
+	if n.offer(ctx) {
 		return false
 	}
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, longest) {
@@ -251,13 +236,9 @@ func (n *Node) establish(ctx context.Context, l *leadership) bool {
 				return true
 			}
 		}
-		select {
-		case <-l.done:
+		if !sleep(ctx, pause) {
 			return false
-		case <-ctx.Done():
-			return false
-		case <-time.After(pause):
-			n.log.Warn("leadership has not taken effect yet", "error", err)
 		}
+		n.log.Warn("leadership has not taken effect yet", "error", err)
 	}
 }

@@ -2,7 +2,6 @@ package ha
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -44,7 +43,8 @@ func (n *Node) self() raft.Server {
 }
 
 func (n *Node) reachable(id raft.ServerID) bool {
-	return id == n.dir.id.raftID() || !n.unreachable.has(id)
+	_, lost := n.unreachable.Load(id)
+	return !lost || id == n.dir.id.raftID()
 }
 
 // The changes of members below may be asked for at any node; the leader makes
@@ -394,19 +394,14 @@ func (n *Node) transferTo(ctx context.Context, r *memberRequest) error {
 
 // reconfigure changes raft's configuration; the caller has lockMembers.
 func (n *Node) reconfigure(ctx context.Context, o op, change func() raft.IndexFuture) error {
-	done := make(chan error, 1)
-	go func() { done <- change().Error() }() // ends with the leadership at the latest
-	timer := time.NewTimer(n.cfg.EnqueueTimeout + n.cfg.ApplyTimeout)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		if err == nil {
-			return nil
-		}
+	ctx, cancel := n.inTime(ctx)
+	defer cancel()
+	err, late := within(ctx, func() error { return change().Error() }) // ends with the leadership at the latest
+	switch {
+	case late != nil:
+		return &UnknownOutcomeError{string(o), late}
+	case err != nil:
 		return n.applyError(o, err)
-	case <-timer.C:
-		return &UnknownOutcomeError{string(o), errors.New("no majority has taken it up yet")}
-	case <-ctx.Done():
-		return &UnknownOutcomeError{string(o), context.Cause(ctx)}
 	}
+	return nil
 }

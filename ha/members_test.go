@@ -130,11 +130,11 @@ func TestMembersComeAndGo(t *testing.T) {
 	// A removal that costs the majority needs force; the leader removes itself by
 	// handing over first.
 	must(t, d.stop(t))
-	waitUntil(t, "d is missed", func() bool { return leader.unreachable.has(d.dir.id.raftID()) })
+	waitUntil(t, "d is missed", func() bool { return !leader.reachable(d.dir.id.raftID()) })
 	must(t, leader.RemoveMember(ctx, "d", false, "gone for good", "ann"))
 	waitVoters(t, leader, "a b c")
 	must(t, followers[0].stop(t))
-	waitUntil(t, "one is missed", func() bool { return leader.unreachable.has(followers[0].dir.id.raftID()) })
+	waitUntil(t, "one is missed", func() bool { return !leader.reachable(followers[0].dir.id.raftID()) })
 	if err := leader.RemoveMember(ctx, followers[1].cfg.NodeID, false, "", "ann"); !errors.Is(err, ErrQuorum) {
 		t.Errorf("removing one of two that are left: %v", err)
 	}
@@ -220,7 +220,7 @@ func TestB093AllAddressesChange(t *testing.T) {
 	must(t, others[0].SetRunState(testContext(t), "orders", Paused, "", "ann"))
 	waitUntil(t, "raft's configuration has the new addresses", func() bool {
 		for _, s := range leader.members.servers() {
-			if p, _ := leader.cfg.peer(nodeName(s.ID)); p.Addr != string(s.Address) {
+			if p, _ := peer(leader.cfg.Peers, nodeName(s.ID)); p.Addr != string(s.Address) {
 				return false
 			}
 		}

@@ -1,7 +1,6 @@
 package ha
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -15,14 +14,14 @@ const metricsPrefix = "binlog_outbox_"
 // metrics of one node. The gauges read raft when they are scraped.
 type metrics struct {
 	reg               prometheus.Registerer
-	all               []prometheus.Collector
+	own               *prometheus.Registry // has them all
 	leadershipChanges prometheus.Counter
 	applySeconds      prometheus.Histogram
 }
 
 func newMetrics(n *Node, reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		reg: reg,
+		reg: reg, own: prometheus.NewRegistry(),
 		leadershipChanges: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: metricsPrefix + "raft_leadership_changes_total",
 			Help: "How often this node has won or lost the leadership.",
@@ -33,9 +32,9 @@ func newMetrics(n *Node, reg prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
 		}),
 	}
-	m.all = []prometheus.Collector{m.leadershipChanges, m.applySeconds}
+	all := []prometheus.Collector{m.leadershipChanges, m.applySeconds}
 	gauge := func(name, help string, value func() float64) {
-		m.all = append(m.all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricsPrefix + "raft_" + name, Help: help}, value))
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricsPrefix + "raft_" + name, Help: help}, value))
 	}
 	gauge("is_leader", "1 when this node leads the cluster, else 0.", func() float64 {
 		if n.raft.State() == raft.Leader {
@@ -59,33 +58,24 @@ func newMetrics(n *Node, reg prometheus.Registerer) (*metrics, error) {
 		}
 		reachable := 0
 		for _, v := range n.voters() {
-			if v.ID == n.dir.id.raftID() || !n.unreachable.has(v.ID) {
+			if n.reachable(v.ID) {
 				reachable++
 			}
 		}
 		return float64(reachable)
 	})
-	if reg == nil {
-		return m, nil
-	}
-	var errs []error
-	for _, c := range m.all {
-		if err := reg.Register(c); err != nil {
-			errs = append(errs, fmt.Errorf("registering raft metrics: %w", err))
+	m.own.MustRegister(all...)
+	if reg != nil {
+		if err := reg.Register(m.own); err != nil {
+			return m, fmt.Errorf("registering raft metrics: %w", err)
 		}
 	}
-	if len(errs) > 0 {
-		m.unregister()
-	}
-	return m, errors.Join(errs...)
+	return m, nil
 }
 
 func (m *metrics) unregister() {
-	if m.reg == nil {
-		return
-	}
-	for _, c := range m.all {
-		m.reg.Unregister(c)
+	if m.reg != nil {
+		m.reg.Unregister(m.own)
 	}
 }
 

@@ -31,14 +31,14 @@ type Node struct {
 
 	notify      chan bool // raft's notices of leadership, in order
 	lead        *leaderTracker
-	unreachable peerSet
+	unreachable sync.Map // the ids of peers that the leader has lost contact with
 	cooling     coolDown
 	changing    chan struct{} // held by whoever changes members
 	removed     atomic.Bool   // the others say that this node is no member
 
 	failOnce sync.Once
-	failed   chan struct{}
-	failure  error // valid once failed is closed
+	failed   context.Context //nolint:containedctx // ends when the node has failed, with the cause
+	failWith context.CancelCauseFunc
 
 	writeMu         sync.Mutex
 	writesClosed    bool
@@ -66,10 +66,10 @@ func Open(cfg Config, logger *slog.Logger, reg prometheus.Registerer) (_ *Node, 
 	n := &Node{
 		cfg: cfg, log: logger.With("node", cfg.NodeID),
 		notify: make(chan bool, 16), lead: newLeaderTracker(),
-		failed:   make(chan struct{}),
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
 		changing: make(chan struct{}, 1), members: &directory{static: cfg.Peers},
 	}
+	n.failed, n.failWith = context.WithCancelCause(context.Background())
 	if cfg.TLS != nil {
 		n.members.role = cfg.TLS.Role
 	}
@@ -120,9 +120,10 @@ func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
 	n.mux = &mux{
 		ln: ln, dialer: n.cfg.Dialer, creds: creds, log: n.log, cluster: n.fsm.cluster, self: n.dir.id.raftID(),
 		lost: make(chan raft.ServerID, 16), raftConns: make(chan net.Conn), asking: make(chan net.Conn),
-		done: make(chan struct{}), conns: map[net.Conn]struct{}{}, from: map[raft.ServerID]int{},
+		conns: map[net.Conn]struct{}{}, from: map[raft.ServerID]int{},
 		waiting: newWaitingRoom(), requests: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge),
 	}
+	n.mux.life, n.mux.end = context.WithCancel(context.Background())
 	n.peers = &http.Transport{
 		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return n.mux.dial(ctx, addr, kindRequest) },
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
@@ -213,7 +214,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
-	case <-n.failed:
+	case <-n.failed.Done():
 	case <-n.stopping:
 	}
 	// The above go on meanwhile: leadership ends and is handed over in order.
@@ -282,24 +283,16 @@ func (n *Node) shutdown(ctx context.Context) error {
 // waitFor waits for something that takes no context. When ctx ends first the
 // goroutine is left behind until what it waits for ends.
 func waitFor(ctx context.Context, what string, wait func()) error {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		wait()
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("shutting down: waiting for %s: %w", what, context.Cause(ctx))
+	if _, err := within(ctx, func() any { wait(); return nil }); err != nil {
+		return fmt.Errorf("shutting down: waiting for %s: %w", what, err)
 	}
+	return nil
 }
 
 // fail ends the node's service with the first cause given.
 func (n *Node) fail(err error) {
 	n.failOnce.Do(func() {
-		n.failure = err
-		close(n.failed)
+		n.failWith(err)
 		if n.opened.Load() { // else Open returns it
 			n.log.Error("node has failed and stops", "error", err)
 		}
@@ -308,46 +301,31 @@ func (n *Node) fail(err error) {
 }
 
 // Err returns why the node has failed, nil while it has not.
-func (n *Node) Err() error {
-	select {
-	case <-n.failed:
-		return n.failure
-	default:
-		return nil
-	}
-}
+func (n *Node) Err() error { return context.Cause(n.failed) }
 
 // VerifyLeader returns nil when this node was still the leader at some moment
 // after the call: a majority has answered it. In a cluster of one that says
 // nothing, since there is nobody to ask.
 func (n *Node) VerifyLeader(ctx context.Context) error {
-	return n.await(ctx, "verifying leadership", func() raft.Future { return n.raft.VerifyLeader() })
-}
-
-// await runs a raft call and waits for its future.
-func (n *Node) await(ctx context.Context, what string, call func() raft.Future) error {
 	if err := n.beginWrite(); err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	go func() {
+	ctx, cancel := both(ctx, n.failed)
+	defer cancel()
+	err, ended := within(ctx, func() error {
 		defer n.writes.Done()
-		done <- call().Error()
-	}()
-	select {
-	case err := <-done:
-		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) {
-			err = ErrNotLeader
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
-	case <-n.failed:
-		return fmt.Errorf("%s: %w", what, n.failure)
+		return n.raft.VerifyLeader().Error()
+	})
+	switch {
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost):
+		err = ErrNotLeader
+	case ended != nil:
+		err = ended
 	}
+	if err != nil {
+		return fmt.Errorf("verifying leadership: %w", err)
+	}
+	return nil
 }
 
 // observe follows what raft tells about leaders and peers until ctx ends.
@@ -372,11 +350,11 @@ func (n *Node) observe(ctx context.Context) {
 		case e := <-events:
 			switch d := e.Data.(type) {
 			case raft.FailedHeartbeatObservation:
-				if n.unreachable.set(d.PeerID, true) {
+				if _, known := n.unreachable.LoadOrStore(d.PeerID, true); !known {
 					n.log.Warn("peer is out of reach", "peer", nodeName(d.PeerID), "last_contact", d.LastContact)
 				}
 			case raft.ResumedHeartbeatObservation:
-				if n.unreachable.set(d.PeerID, false) {
+				if _, known := n.unreachable.LoadAndDelete(d.PeerID); known {
 					n.log.Info("peer is back", "peer", nodeName(d.PeerID))
 				}
 			}

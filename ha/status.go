@@ -2,7 +2,7 @@ package ha
 
 import (
 	"encoding/json"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -11,7 +11,7 @@ import (
 // Role is what a node is at the moment.
 type Role string
 
-// The roles.
+// The roles, which are raft's.
 const (
 	Leader    Role = "leader"
 	Follower  Role = "follower"
@@ -56,7 +56,7 @@ type Status struct {
 func (n *Node) Status() Status {
 	s := Status{
 		NodeID: n.cfg.NodeID, RaftID: string(n.dir.id.raftID()), Cluster: n.fsm.cluster(),
-		Role: roleOf(n.raft.State()), Term: n.raft.CurrentTerm(),
+		Role: Role(strings.ToLower(n.raft.State().String())), Term: n.raft.CurrentTerm(),
 		CommitIndex: n.raft.CommitIndex(), AppliedIndex: n.raft.AppliedIndex(), LastIndex: n.raft.LastIndex(),
 		Members: n.Members(), Witness: n.cfg.Witness, CoolDown: n.cooling.left(), Removed: n.removed.Load(),
 	}
@@ -89,59 +89,9 @@ func (t *leaderTracker) established() bool {
 	}
 }
 
-func roleOf(s raft.RaftState) Role {
-	switch s {
-	case raft.Leader:
-		return Leader
-	case raft.Candidate:
-		return Candidate
-	case raft.Follower:
-		return Follower
-	default:
-		return Down
-	}
-}
-
 // IsLeader reports whether this node believes that it leads. It is for display:
 // work that needs the leadership belongs into Lead.
 func (n *Node) IsLeader() bool { return n.raft.State() == raft.Leader }
-
-// peerSet is the peers that the leader has lost contact with.
-type peerSet struct {
-	mu  sync.Mutex
-	ids map[raft.ServerID]struct{}
-}
-
-// set reports whether it changed anything.
-func (p *peerSet) set(id raft.ServerID, in bool) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, was := p.ids[id]; was == in {
-		return false
-	}
-	if p.ids == nil {
-		p.ids = map[raft.ServerID]struct{}{}
-	}
-	if in {
-		p.ids[id] = struct{}{}
-	} else {
-		delete(p.ids, id)
-	}
-	return true
-}
-
-func (p *peerSet) has(id raft.ServerID) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, ok := p.ids[id]
-	return ok
-}
-
-func (p *peerSet) reset() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ids = nil
-}
 
 // Connector returns what this node knows of a connector. On a follower it may
 // be old; the leader is up to date inside a Lead function.

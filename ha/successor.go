@@ -46,27 +46,18 @@ func (n *Node) successor(ctx context.Context, cooling bool) (best raft.Server, o
 		raft.Server
 		hello
 	}
-	var answers []answer
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, v := range n.voters() {
-		if v.ID == n.dir.id.raftID() || n.mux == nil || n.unreachable.has(v.ID) {
-			continue
+	// One that hangs must not hold up the others.
+	answers := poll(ctx, n.voters(), 1, func(ctx context.Context, v raft.Server) (a answer, ok bool) {
+		if v.ID == n.dir.id.raftID() || n.mux == nil || !n.reachable(v.ID) {
+			return a, false
 		}
-		wg.Go(func() {
-			addr, _ := n.members.address(v.ID)
-			h, err := n.hail(ctx, addr)
-			if err != nil || h.raftID() != v.ID || h.Witness || h.Failed || h.Cooling && !cooling {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if answers = append(answers, answer{v, *h}); len(answers) == 1 {
-				time.AfterFunc(lateAnswer, cancel) // one that hangs must not hold up the others
-			}
-		})
-	}
-	wg.Wait()
+		addr, _ := n.members.address(v.ID)
+		h, err := n.hail(ctx, addr)
+		if err != nil || h.raftID() != v.ID || h.Witness || h.Failed || h.Cooling && !cooling {
+			return a, false
+		}
+		return answer{v, *h}, true
+	})
 	if len(answers) == 0 {
 		return best, false
 	}
@@ -104,18 +95,15 @@ func (n *Node) transfer(ctx context.Context, to raft.Server) (err error) {
 		if !n.beginTransfer() {
 			return fmt.Errorf("transferring leadership: %w", ErrShuttingDown)
 		}
-		done := make(chan error, 1)
-		go func() {
+		answer, ended := within(ctx, func() error {
 			defer n.transfers.Done()
-			done <- call().Error() // within raft's election timeout
-		}()
-		select {
-		case err = <-done:
-		case <-ctx.Done():
-			return fmt.Errorf("transferring leadership: %w", context.Cause(ctx))
-		}
-		if err == nil || n.raft.State() != raft.Leader {
+			return call().Error() // within raft's election timeout
+		})
+		if err = cmp.Or(ended, answer); err == nil || n.raft.State() != raft.Leader {
 			return nil
+		}
+		if ended != nil {
+			break
 		}
 	}
 	return fmt.Errorf("transferring leadership: %w", err)
@@ -133,8 +121,8 @@ func (n *Node) beginTransfer() bool {
 }
 
 // offer tries to pass on a leadership that this node was elected to and does not
-// want. It reports whether it is rid of it.
-func (n *Node) offer(ctx context.Context, l *leadership) bool {
+// want. It reports whether it is rid of it, when ctx ends with it.
+func (n *Node) offer(ctx context.Context) bool {
 	if n.willing() {
 		return false
 	}
@@ -147,10 +135,7 @@ func (n *Node) offer(ctx context.Context, l *leadership) bool {
 		n.log.Warn("leadership could not be passed on", "to", nodeName(s.ID), "error", err)
 		return false
 	}
-	select {
-	case <-l.done:
-	case <-ctx.Done():
-	}
+	<-ctx.Done()
 	return true
 }
 
@@ -167,27 +152,23 @@ func (n *Node) stepDown(ctx context.Context, l *leadership, why error, pause tim
 	default:
 		n.log.Warn("no other node can take the leadership; trying again here", "term", l.term, "pause", pause, "reason", why)
 	}
-	select {
-	case <-l.done:
-	case <-time.After(pause):
-	case <-ctx.Done():
-	}
+	ctx, cancel := both(ctx, l)
+	defer cancel()
+	sleep(ctx, pause)
 }
 
-// lookAfter does what only a leader does, until the leadership or ctx ends:
+// lookAfter does what only a leader does, until ctx ends with the leadership:
 // a witness looks for somebody else, new nodes get their vote, and addresses that
 // have changed are written down.
-func (n *Node) lookAfter(ctx context.Context, l *leadership) {
+func (n *Node) lookAfter(ctx context.Context) {
 	if n.mux == nil {
 		return
 	}
-	ctx, cancel := l.context(ctx)
-	defer cancel()
 	tick := time.NewTicker(min(time.Second, n.cfg.PromoteAfter))
 	defer tick.Stop()
 	healthy := map[raft.ServerID]time.Time{}
 	for {
-		if n.cfg.Witness && n.offer(ctx, l) {
+		if n.cfg.Witness && n.offer(ctx) {
 			return
 		}
 		n.promoteReady(ctx, healthy)
@@ -200,17 +181,4 @@ func (n *Node) lookAfter(ctx context.Context, l *leadership) {
 			return
 		}
 	}
-}
-
-// context is ctx, ending with the leadership.
-func (l *leadership) context(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() { // ends with the context
-		select {
-		case <-l.done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }

@@ -55,12 +55,7 @@ func (n *Node) succeed(ctx context.Context, gone raft.ServerID) error {
 	if !missing {
 		return nil
 	}
-	select {
-	case <-time.After(time.Duration(place) * turn):
-	case <-ctx.Done():
-		return nil
-	}
-	if !n.follows(gone) { // another election has begun
+	if !sleep(ctx, time.Duration(place)*turn) || !n.follows(gone) { // or another election has begun
 		return nil
 	}
 	n.log.Info("leader is gone, beginning an election", "leader", nodeName(gone), "noticed", time.Since(begin))
@@ -112,34 +107,45 @@ func (n *Node) majorityMisses(ctx context.Context, gone raft.ServerID) (place in
 		return 0, false
 	}
 	voters := n.voters()
-	need := len(voters)/2 + 1
-	bids := []bid{own}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, v := range voters {
+	others := len(voters) / 2 // that make a majority with this node
+	bids := poll(ctx, voters, others, func(ctx context.Context, v raft.Server) (b bid, ok bool) {
 		if v.ID == gone || v.ID == own.RaftID {
-			continue
+			return b, false
 		}
-		wg.Go(func() {
-			var b bid
-			addr, _ := n.members.address(v.ID)
-			if _, err := n.post(ctx, addr, pathGone, gone, &b); err != nil || !b.Gone {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if bids = append(bids, b); len(bids) == need {
-				time.AfterFunc(lateAnswer, cancel)
-			}
-		})
-	}
-	wg.Wait()
+		addr, _ := n.members.address(v.ID)
+		_, err := n.post(ctx, addr, pathGone, gone, &b)
+		return b, err == nil && b.Gone
+	})
 	for _, b := range bids {
 		if b.before(own) {
 			place++
 		}
 	}
-	return place, len(bids) >= need
+	return place, len(bids) >= others
+}
+
+// poll asks nodes at a time, and returns what those say that answer. As soon as enough
+// have, the others have lateAnswer left.
+func poll[N, A any](ctx context.Context, nodes []N, enough int, ask func(context.Context, N) (A, bool)) (answers []A) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, node := range nodes {
+		wg.Go(func() {
+			a, ok := ask(ctx, node)
+			mu.Lock()
+			defer mu.Unlock()
+			if !ok {
+				return
+			}
+			if answers = append(answers, a); len(answers) == enough {
+				time.AfterFunc(lateAnswer, cancel)
+			}
+		})
+	}
+	wg.Wait()
+	return answers
 }
 
 // refused reports whether nobody listens at a node's port. It tries three times:
@@ -154,9 +160,7 @@ func (n *Node) refused(ctx context.Context, id raft.ServerID) bool {
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return true
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return false
 		}
 	}

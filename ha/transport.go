@@ -52,10 +52,10 @@ type mux struct {
 	requests  chan struct{} // holds one for each request that is being answered
 	large     chan struct{} // holds one for each large one that is read or answered
 	waiting   *waitingRoom
-	done      chan struct{}
+	life      context.Context //nolint:containedctx // ends when the mux is closed
+	end       context.CancelFunc
 
 	mu     sync.Mutex
-	closed bool
 	conns  map[net.Conn]struct{}
 	from   map[raft.ServerID]int // open raft connections that a node has to us
 	inRaft int                   // their number
@@ -73,10 +73,8 @@ func (m *mux) serve(ctx context.Context) {
 	for {
 		conn, err := m.ln.Accept()
 		if err != nil {
-			select {
-			case <-m.done:
+			if !sleep(m.life, pause) {
 				return
-			case <-time.After(pause):
 			}
 			m.log.Warn("accepting a peer's connection", "error", err)
 			pause = min(2*pause, time.Second)
@@ -100,7 +98,7 @@ func (m *mux) serve(ctx context.Context) {
 func (m *mux) track(conn net.Conn) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
+	if m.life.Err() != nil {
 		return false
 	}
 	m.conns[conn] = struct{}{}
@@ -134,7 +132,7 @@ func (m *mux) welcome(ctx context.Context, raw net.Conn, leave func()) {
 	}
 	select {
 	case to <- tracked: // who takes it closes it
-	case <-m.done:
+	case <-m.life.Done():
 		_ = tracked.Close() // the other side sees a cut
 	}
 }
@@ -161,7 +159,7 @@ func (m *mux) takeTurn(turns chan struct{}, what string) error {
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("%w: %d %s, and none has ended for %s", ErrBusy, cap(turns), what, handshakeTimeout)
-	case <-m.done:
+	case <-m.life.Done():
 		return ErrShuttingDown
 	}
 }
@@ -180,7 +178,7 @@ func (m *mux) leave(id raft.ServerID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.inRaft--
-	if m.from[id]--; m.from[id] > 0 || m.closed {
+	if m.from[id]--; m.from[id] > 0 || m.life.Err() != nil {
 		return
 	}
 	delete(m.from, id)
@@ -257,13 +255,8 @@ func (m *mux) handshake(ctx context.Context, raw net.Conn) (_ net.Conn, p preamb
 func (m *mux) dial(ctx context.Context, addr string, kind byte) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	go func() { // ends with the dial
-		select {
-		case <-m.done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	ctx, release := both(ctx, m.life)
+	defer release()
 	id, addr := target(addr)
 	raw, err := m.dialer(ctx, "tcp", addr)
 	if err != nil {
@@ -299,11 +292,7 @@ func (m *mux) probe(ctx context.Context, addr string) error {
 func (m *mux) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
-		return
-	}
-	m.closed = true
-	close(m.done)
+	m.end()
 	_ = m.ln.Close()
 	for c := range m.conns {
 		_ = c.Close() // the other side sees a cut, which it must cope with anyway
@@ -344,7 +333,7 @@ func (s stream) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.conns:
 		return c, nil
-	case <-s.m.done:
+	case <-s.m.life.Done():
 		return nil, net.ErrClosed
 	}
 }

@@ -118,7 +118,8 @@ func (n *Node) propose(ctx context.Context, o op, data []byte) error {
 // waits for a leader while there is none.
 func (n *Node) atLeader(ctx context.Context, o op, here func(context.Context) error, path string, in any) error {
 	const pause = 25 * time.Millisecond
-	deadline := time.After(n.cfg.EnqueueTimeout)
+	patience, cancel := context.WithTimeoutCause(ctx, n.cfg.EnqueueTimeout, errors.New("no election has ended in time"))
+	defer cancel()
 	for {
 		var err error
 		if n.raft.State() == raft.Leader {
@@ -129,12 +130,8 @@ func (n *Node) atLeader(ctx context.Context, o op, here func(context.Context) er
 		if !errors.Is(err, ErrNotLeader) && !errors.Is(err, ErrNoLeader) {
 			return err
 		}
-		select {
-		case <-time.After(pause):
-		case <-deadline:
-			return fmt.Errorf("%s: %w", o, err)
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", o, err, context.Cause(ctx))
+		if !sleep(patience, pause) {
+			return fmt.Errorf("%s: %w: %w", o, err, context.Cause(patience))
 		}
 	}
 }
@@ -147,35 +144,35 @@ func (n *Node) applyLocal(ctx context.Context, o op, data []byte) (applied, erro
 	if err := n.beginWrite(); err != nil {
 		return applied{}, err
 	}
+	ctx, cancel := n.inTime(ctx)
+	defer cancel()
 	start := time.Now()
 	type outcome struct {
 		res applied
 		err error
 	}
-	done := make(chan outcome, 1)
-	go func() {
+	out, err := within(ctx, func() (out outcome) {
 		defer n.writes.Done() // Shutdown waits for it
 		future := n.raft.Apply(data, n.cfg.EnqueueTimeout)
-		out := outcome{err: future.Error()}
-		if out.err == nil {
+		if out.err = future.Error(); out.err == nil {
 			out.res, _ = future.Response().(applied)
 		}
-		done <- out
-	}()
-	timer := time.NewTimer(n.cfg.EnqueueTimeout + n.cfg.ApplyTimeout)
-	defer timer.Stop()
-	select {
-	case out := <-done:
-		if out.err != nil {
-			return applied{}, n.applyError(o, out.err)
-		}
-		n.metrics.applySeconds.Observe(time.Since(start).Seconds())
-		return out.res, out.res.err
-	case <-timer.C:
-		return applied{}, &UnknownOutcomeError{string(o), fmt.Errorf("no answer within %s", n.cfg.EnqueueTimeout+n.cfg.ApplyTimeout)}
-	case <-ctx.Done():
-		return applied{}, &UnknownOutcomeError{string(o), context.Cause(ctx)}
+		return out
+	})
+	switch {
+	case err != nil:
+		return applied{}, &UnknownOutcomeError{string(o), err}
+	case out.err != nil:
+		return applied{}, n.applyError(o, out.err)
 	}
+	n.metrics.applySeconds.Observe(time.Since(start).Seconds())
+	return out.res, out.res.err
+}
+
+// inTime bounds a write that raft was asked for, after which its outcome is unknown.
+func (n *Node) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := n.cfg.EnqueueTimeout + n.cfg.ApplyTimeout
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 }
 
 // applyError sorts raft's errors by what they say about the write.

@@ -382,9 +382,13 @@ var parked, lasts sync.Map
 			Harm:  "at least once: each restart repeats rows",
 			Level: "one node", Package: "./ha", Test: "^TestLeadLetsWorkEndInOrder$",
 			Edits: []Edit{{"ha/lead.go", `
-	lease, end := context.WithCancelCause(context.WithoutCancel(ctx))
+		err = n.leadOnce(l, f)
 `, `
-	lease, end := context.WithCancelCause(ctx)
+		err = n.leadOnce(l, func(lease context.Context, term uint64) error {
+			lease, end := both(lease, ctx)
+			defer end()
+			return f(lease, term)
+		})
 `}},
 		},
 		{
