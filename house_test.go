@@ -19,12 +19,13 @@ const module = "github.com/binlog-outbox/binlog-outbox/"
 // arrows says which of our packages a package may import, and why. What is not
 // listed is forbidden; a new arrow is a decision and gets its reason here.
 var arrows = map[string]map[string]string{
-	"position":  {},
-	"javaregex": {},
-	"envelope":  {},
-	"schema":    {},
-	"converter": {"schema": "column types decide Connect types"},
-	"txn":       {"schema": "a transaction's rows", "position": "its mark"},
+	"position":   {},
+	"javaregex":  {},
+	"envelope":   {},
+	"schema":     {},
+	"schema/ddl": {"schema": "the tables that DDL changes"},
+	"converter":  {"schema": "column types decide Connect types"},
+	"txn":        {"schema": "a transaction's rows", "position": "its mark"},
 	"router": {
 		"javaregex": "route.topic.regex is Java's", "schema": "rows and tables", "converter": "the record that a route makes is Connect data",
 		"txn": "records",
@@ -84,7 +85,7 @@ var libraries = map[string][]string{
 }
 
 // pure packages know no I/O and no clocks of the machine's network.
-var pure = []string{"position", "envelope", "txn", "schema", "router", "converter", "javaregex"}
+var pure = []string{"position", "envelope", "txn", "schema", "schema/ddl", "router", "converter", "javaregex"}
 
 type pkg struct {
 	ImportPath string

@@ -138,8 +138,8 @@ func decodeSteps(charset string, step stepFunc, s string) (string, error) {
 	return b.String(), nil
 }
 
-// maxBytesPerChar is the server's mbmaxlen: what a CHAR(1) may take in the row.
-func maxBytesPerChar(charset string) int {
+// MaxBytes is the server's mbmaxlen: what a CHAR(1) may take in the row.
+func MaxBytes(charset string) int {
 	switch charset {
 	case "utf8mb4", "utf16", "utf16le", "utf32", "gb18030":
 		return 4

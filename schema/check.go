@@ -150,11 +150,11 @@ func (c *Column) fitsTemporal(t byte, meta uint16, old, current byte) bool {
 func (c *Column) fitsWireString(t byte, meta uint16) bool {
 	switch c.Type {
 	case Char:
-		return t == wireString && stringBytes(meta) == c.Length*maxBytesPerChar(c.Charset)
+		return t == wireString && stringBytes(meta) == c.Length*MaxBytes(c.Charset)
 	case Binary:
 		return t == wireString && stringBytes(meta) == c.Length
 	case VarChar:
-		return isVarWire(t) && int(meta) == c.Length*maxBytesPerChar(c.Charset)
+		return isVarWire(t) && int(meta) == c.Length*MaxBytes(c.Charset)
 	case VarBinary:
 		return isVarWire(t) && int(meta) == c.Length
 	case TinyText, TinyBlob:

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/hex"
 	"strconv"
 	"strings"
 )
@@ -37,6 +38,13 @@ func (i *ColumnInfo) defaultTo(c *Column) {
 		temporal && strings.HasPrefix(strings.ToUpper(text), "CURRENT_TIMESTAMP") {
 		c.DefaultExpr = text
 		return
+	}
+	if (c.Type == Enum || c.Type == Set) && c.Charset == "binary" { // in hexadecimal, as bytes are
+		if digits, ok := strings.CutPrefix(text, "0x"); ok {
+			if raw, err := hex.DecodeString(digits); err == nil {
+				text = string(raw)
+			}
+		}
 	}
 	c.Default = &text
 }

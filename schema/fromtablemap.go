@@ -104,7 +104,7 @@ func (m *TableMap) character(c *Column, t byte, meta uint16, w wireColumn) error
 	}
 	c.Charset, c.Type = name, textOf(t, meta)
 	if t != wireBlob {
-		c.Length = bytes / maxBytesPerChar(name)
+		c.Length = bytes / MaxBytes(name)
 	}
 	return nil
 }

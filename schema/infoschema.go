@@ -143,7 +143,7 @@ func (i *ColumnInfo) column() (Column, error) {
 // hidesElements reports whether elements may be other texts than COLUMN_TYPE says:
 // it is in utf8mb3, with a question mark for every character beyond.
 func (i *ColumnInfo) hidesElements() bool {
-	return maxBytesPerChar(i.Charset) == 4 && strings.Contains(i.ColumnType, "?")
+	return MaxBytes(i.Charset) == 4 && strings.Contains(i.ColumnType, "?")
 }
 
 // charsetName undoes the alias that servers before MySQL 8.0.28 and MariaDB 10.6 use.

@@ -41,6 +41,8 @@ func TestFromInformationSchema(t *testing.T) {
 			Column{Type: Enum, Charset: "ucs2", Elements: []string{"a", "b'c", `d\e`, "f,g", "", "(x)", "\n\x00"}}},
 		{"enum of binary", ColumnInfo{DataType: "enum", ColumnType: "enum('é')"},
 			Column{Type: Enum, Charset: "binary", Elements: []string{"é"}}},
+		{"set of binary with a default", ColumnInfo{DataType: "set", ColumnType: "set('a','b')", Default: ptr("0x612C62"), ServerVersion: mysql},
+			Column{Type: Set, Charset: "binary", Elements: []string{"a", "b"}, Default: ptr("a,b")}},
 		{"enum beyond utf8mb3", ColumnInfo{DataType: "enum", ColumnType: "enum('?','b')", Charset: "utf8mb4"},
 			Column{Type: Unknown, Charset: "utf8mb4", Elements: []string{"?", "b"}}},
 		{"enum with a question mark", ColumnInfo{DataType: "enum", ColumnType: "enum('?','b')", Charset: "utf8mb3"},
