@@ -28,7 +28,7 @@ fast: ## vet and the tests that need no servers: what each commit must pass
 	BINLOG_OUTBOX_TEST_SERVERS=none $(GO) test -timeout $(TIMEOUT) -parallel 8 . ./admin ./canal ./config ./connector ./converter ./debezium ./ha ./javaregex ./kafka ./node ./position ./router ./schema ./trail ./txn ./cmd/... ./test/bench
 
 race: ## the packages with goroutines under the race detector, with their real servers
-	$(GO) test -race -short -parallel 8 -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/... ./node/...
+	GORACE="suppressions=$(CURDIR)/test/race-suppressions" $(GO) test -race -short -parallel 8 -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/... ./node/...
 
 e2e: SHELL := /bin/bash
 e2e: .SHELLFLAGS := -o pipefail -c
