@@ -30,7 +30,7 @@ var arrows = map[string]map[string]string{
 		"javaregex": "route.topic.regex is Java's", "schema": "rows and tables", "converter": "the record that a route makes is Connect data",
 		"txn": "records",
 	},
-	"canal":           {"schema": "rows and tables", "position": "marks and where to resume", "txn": "what it hands on"},
+	"canal":           {"schema": "rows and tables", "schema/ddl": "columns are carried through the DDL of the stream", "position": "marks and where to resume", "txn": "what it hands on"},
 	"kafka":           {"position": "a batch is durable together with its position", "txn": "records", "envelope": "records of the position topic"},
 	"ha":              {"position": "positions are replicated and may not go back", "envelope": "commands and snapshots"},
 	"config":          {"converter": "its modes and converters' options are sections", "javaregex": "patterns of tables, topics and servers are Java's", "router": "its options are a section"},

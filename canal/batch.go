@@ -42,6 +42,9 @@ func (b *batch) emit(final bool) error {
 		}
 	}
 	b.w.stats.inserts.Add(inserted)
+	if final {
+		b.mark.Columns = b.w.shapes.known.changed()
+	}
 	err := b.w.emit(txn.Transaction{Mark: b.mark, Rows: b.rows, FirstRow: b.first, Final: final, Bytes: b.bytes})
 	b.first += uint64(len(b.rows))
 	b.rows, b.bytes = nil, 0

@@ -103,6 +103,8 @@ type Config struct {
 	scout *scout
 	// tally looks for a place.
 	tally *tally
+	// toEnd asks for the binlog up to its present end.
+	toEnd bool
 
 	// InitialOnly ends with the rows that stood in the tables at the start: nothing
 	// is streamed after them.

@@ -20,6 +20,8 @@ type dump struct {
 	*session
 	done chan struct{} // closed when the reading has ended
 	err  error         // why it has; read after done
+	// toEnd says that the server ends the dump at the end of its binlog.
+	toEnd bool
 }
 
 // startDump logs in, has same look at the connection, and asks for the binlog.
@@ -32,7 +34,7 @@ func startDump(cfg Config, d *dialer, flavor position.Flavor, from position.Posi
 		return nil, err
 	}
 	s.wire.read.Store(int64(max(cfg.ConnectTimeout, cfg.readTimeout())))
-	out := &dump{session: s, done: make(chan struct{})}
+	out := &dump{session: s, done: make(chan struct{}), toEnd: cfg.toEnd}
 	if err := out.request(cfg, flavor, from, same); err != nil {
 		_ = s.conn.Close() // nothing was asked for yet
 		return nil, err
@@ -65,7 +67,7 @@ func (d *dump) request(cfg Config, flavor position.Flavor, from position.Positio
 				return err
 			}
 		}
-		return d.command(mysql.COM_BINLOG_DUMP, dumpFile(0, cfg.annotations(), cfg.ServerID, ""))
+		return d.command(mysql.COM_BINLOG_DUMP, dumpFile(0, cfg.dumpFlags(), cfg.ServerID, ""))
 	default:
 		return d.askSet(cfg, flavor, from)
 	}
@@ -89,6 +91,9 @@ func (d *dump) introduce(cfg Config, flavor position.Flavor) error {
 		if _, err := d.execute(set); err != nil {
 			return err
 		}
+	}
+	if cfg.toEnd {
+		return nil // no replica
 	}
 	if err := d.command(mysql.COM_REGISTER_SLAVE, registration(cfg)); err != nil {
 		return err
@@ -114,7 +119,7 @@ func (d *dump) askFile(cfg Config, from position.Position) error {
 	if needsSkip(from) {
 		pos = 0
 	}
-	return d.command(mysql.COM_BINLOG_DUMP, dumpFile(max(pos, 4), cfg.annotations(), cfg.ServerID, from.File))
+	return d.command(mysql.COM_BINLOG_DUMP, dumpFile(max(pos, 4), cfg.dumpFlags(), cfg.ServerID, from.File))
 }
 
 // annotations is the flag of MariaDB's dump command that asks for annotate events, or 0.
@@ -142,7 +147,7 @@ func (d *dump) askSet(cfg Config, flavor position.Flavor, from position.Position
 		return newError(BadConfig, err, "handing on the position")
 	}
 	wire := set.Encode()
-	b := append([]byte{0, 0}, make([]byte, 0, 32+len(wire))...)
+	b := binary.LittleEndian.AppendUint16(make([]byte, 0, 34+len(wire)), cfg.dumpFlags())
 	b = binary.LittleEndian.AppendUint32(b, cfg.ServerID)
 	b = binary.LittleEndian.AppendUint32(b, 0) // no file name
 	b = binary.LittleEndian.AppendUint64(b, 4)
@@ -186,7 +191,7 @@ func (d *dump) step(p *packets, handle func(raw []byte, owned bool) error) error
 		_, err := guarded(func() (struct{}, error) { return struct{}{}, d.conn.HandleErrorPacket(data) })
 		return err
 	case mysql.EOF_HEADER:
-		return nil // the end of the dump; the end of the connection follows
+		return d.endOfDump()
 	}
 	return newError(ServerFailed, nil, "the server sent a packet of kind %d in place of an event", data[0])
 }

@@ -186,33 +186,6 @@ func microTime(micros uint64) time.Time {
 	return time.UnixMicro(int64(micros)).UTC()
 }
 
-// queryEvent is a statement in the log. The slices alias the event.
-type queryEvent struct {
-	database []byte
-	sql      []byte
-}
-
-// parseQuery reads QUERY_EVENT, and EXECUTE_LOAD_QUERY_EVENT whose post-header
-// is longer by the place of the file name in the statement.
-func parseQuery(kind replication.EventType, body []byte) (queryEvent, error) {
-	r := reader{b: body}
-	r.take(8)
-	schemaLen := int(r.uint(1))
-	r.take(2)
-	statusLen := int(r.uint(2))
-	if kind == replication.EXECUTE_LOAD_QUERY_EVENT {
-		r.take(13)
-	}
-	r.take(statusLen)
-	q := queryEvent{database: r.take(schemaLen)}
-	r.take(1)
-	q.sql = r.b
-	if r.bad {
-		return q, fmt.Errorf("query event of %d bytes ends early", len(body))
-	}
-	return q, nil
-}
-
 // tableMapHead is the part of a table map that tells whose rows follow.
 type tableMapHead struct {
 	id   uint64

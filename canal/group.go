@@ -1,6 +1,7 @@
 package canal
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 
@@ -132,6 +133,7 @@ func (w *walker) query(h header, body []byte) error {
 		return w.commit(h)
 	}
 	s := schema.Scan(q.sql, string(q.database))
+	w.ddl = q.statement
 	if h.kind == replication.EXECUTE_LOAD_QUERY_EVENT && s.Kind != schema.LoadData {
 		s = schema.Statement{Kind: schema.LoadData, Everything: true, WritesRows: true}
 	}
@@ -181,6 +183,7 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 		if err := w.tooLate(s); err != nil {
 			return err
 		}
+		w.follow(h)
 		w.tables.changed(s)
 		w.suspects = nil
 	}
@@ -189,6 +192,24 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 		return nil // CREATE TABLE ... SELECT, temporary tables: the group goes on
 	}
 	return w.commit(h)
+}
+
+// follow carries the columns of tables through the statement at hand.
+func (w *walker) follow(h header) {
+	if w.shapes.known == nil || w.group.pass == drop || w.skipTo > 0 {
+		return // the position's columns are those behind it
+	}
+	s := w.ddl()
+	// A temporary table hides one that has its name.
+	const threadSpecific = 0x4
+	s.Failed = s.Failed || h.flags&threadSpecific != 0 && !bytes.Contains(bytes.ToUpper(s.SQL), []byte("TEMPORARY"))
+	out := w.shapes.known.apply(s)
+	for _, n := range out.Unknown {
+		if outbox, err := w.tables.match(n.Database, n.Table); outbox || err != nil {
+			w.log.Warn("a statement changed an outbox table in a way that is not followed; its columns will be asked of the server",
+				slog.String("table", n.String()), slog.String("reason", out.Reason), slog.String("file", w.file), slog.Uint64("position", w.pos))
+		}
+	}
 }
 
 // tooLate notices that rows before a change of their table were read with the
@@ -403,6 +424,7 @@ func (w *walker) finish(h header) error {
 	}
 	w.tell()
 	if w.hold.empty() {
+		mark.Columns = w.shapes.known.changed()
 		if err := w.emit(txn.Transaction{Mark: mark, Final: true}); err != nil {
 			return err
 		}

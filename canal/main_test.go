@@ -110,6 +110,19 @@ func (db *database) now() position.Position {
 	return p
 }
 
+// known is now, with the columns of the outbox table.
+func (db *database) known() position.Position {
+	db.t.Helper()
+	r := db.open(db.now())
+	defer r.Close()
+	for r.at.Columns == "" {
+		if err := r.step(); err != nil {
+			db.t.Fatal(err)
+		}
+	}
+	return r.at
+}
+
 func (db *database) open(from position.Position) *reading {
 	db.t.Helper()
 	s, err := canal.Open(db.t.Context(), db.cfg, from)

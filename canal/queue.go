@@ -45,7 +45,9 @@ func (q *queue) put(t txn.Transaction) error {
 	if q.closed {
 		return ErrClosed
 	}
-	q.last = t.Mark
+	if !t.Mark.OnlyColumns() {
+		q.last = t.Mark
+	}
 	if n := len(q.pending); n > 0 && joinable(&q.pending[n-1]) && joinable(&t) && q.pending[n-1].Mark.Join(t.Mark) {
 		return nil
 	}

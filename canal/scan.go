@@ -39,6 +39,10 @@ func Scan(
 			return at, err
 		}
 		for i := range txs {
+			if txs[i].Mark.OnlyColumns() {
+				at.Advance(txs[i].Mark)
+				continue
+			}
 			if more, err := f(&txs[i], stream.Status()); err != nil || !more {
 				return at, err
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/schema/ddl"
 )
 
 // Server is what a source says about itself.
@@ -392,6 +393,46 @@ func olderThan(version string, major, minor int) bool {
 		return false
 	}
 	return a < major || a == major && b < minor
+}
+
+// ask asks for the columns of a table, and how far the server is.
+func (s *session) ask(server *Server, name schema.Name, byGTID bool) (a asked, err error) {
+	if a.columns, err = s.columns(name); err != nil || len(a.columns) == 0 {
+		return a, err
+	}
+	if a.charset, a.databaseCharset, err = s.charsets(name); err != nil {
+		return a, err
+	}
+	a.at = s.reached(server, byGTID)
+	return a, nil
+}
+
+// ddlSource is what the server makes of statements.
+func (s *Server) ddlSource() ddl.Source {
+	var v [3]int
+	_, _ = fmt.Sscanf(strings.TrimPrefix(s.Version, "5.5.5-"), "%d.%d.%d", &v[0], &v[1], &v[2])
+	return ddl.Source{MariaDB: s.Flavor == position.MariaDB, Version: v[0]*10000 + v[1]*100 + v[2], FoldsNames: s.foldsNames}
+}
+
+// charsets are what columns of a table and tables of its database have by default; empty
+// when the server does not tell.
+func (s *session) charsets(name schema.Name) (table, database string, err error) {
+	r, err := s.inUTF8("the character set of "+name.String(), "SELECT COALESCE(t.TABLE_COLLATION, ''), s.DEFAULT_CHARACTER_SET_NAME "+
+		"FROM information_schema.SCHEMATA s LEFT JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = s.SCHEMA_NAME AND t.TABLE_NAME = ? "+
+		"WHERE s.SCHEMA_NAME = ?", name.Table, name.Database)
+	if err != nil || r.RowNumber() == 0 {
+		return "", "", err
+	}
+	table, _, _ = strings.Cut(text(r, 0, 0), "_")
+	return utf8mb3(table), utf8mb3(text(r, 0, 1)), nil
+}
+
+// utf8mb3 undoes the alias of older servers.
+func utf8mb3(charset string) string {
+	if charset == "utf8" {
+		return "utf8mb3"
+	}
+	return charset
 }
 
 func (s *session) columns(name schema.Name) ([]schema.ColumnInfo, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,8 @@ type shape struct {
 	// asOf is how far the server was when it was asked for the names, which the
 	// binlog does not tell; the zero position when it tells them or nobody knows.
 	asOf position.Position
+	// named: the binlog tells the columns' names.
+	named bool
 	// isDirect: go-mysql is not needed for what is wanted of a row.
 	isDirect bool
 }
@@ -50,6 +53,11 @@ type shapes struct {
 	format *format
 	// columns reads a table's columns from the server, none when it is not there.
 	columns func(schema.Name) (asked, error)
+	// known are the columns at the place of the rows.
+	known *columns
+	// changes reports whether a table may be changed between the place of the rows and
+	// where the server is now; nil where nobody can tell.
+	changes func(schema.Name) (bool, error)
 	needed  func(*schema.Table) []int
 	invalid *schema.InvalidText
 	keys    bool  // the primary key is read as well
@@ -60,14 +68,21 @@ type shapes struct {
 type asked struct {
 	columns []schema.ColumnInfo
 	at      position.Position
+	// charset is what the table's columns have by default, databaseCharset what its
+	// database's tables have; empty when that is not known.
+	charset, databaseCharset string
 }
 
 // of returns the shape for a table map, made at first use.
 func (s *shapes) of(tm *tableMap) (*shape, error) {
-	if tm.shape != nil {
-		return tm.shape, nil
+	sh, err := tm.shape, error(nil)
+	if sh == nil {
+		sh, err = s.make(tm)
 	}
-	sh, err := s.make(tm)
+	if err == nil && tm.table.moved {
+		tm.table.moved = false
+		err = s.confirm(tm.table.name, sh)
+	}
 	if errors.Is(err, ErrClosed) {
 		return nil, err
 	}
@@ -99,6 +114,7 @@ func (s *shapes) make(tm *tableMap) (*shape, error) {
 		return nil, err
 	}
 	m := e.Event.(*replication.TableMapEvent)
+	sh.named = len(m.ColumnName) > 0
 	sh.types, sh.metas = bytes.Clone(m.ColumnType), m.ColumnMeta
 	if sh.table, sh.asOf, err = s.table(tm.table.name, wireMap(tm.table.name, m, original, s.flavor)); err != nil {
 		return nil, err
@@ -140,41 +156,105 @@ func (sh *shape) wanted(needed func(*schema.Table) []int) {
 	}
 }
 
-// table finds out the columns: from the binlog when it tells the names, with
-// defaults from information_schema, or from information_schema alone when what
-// the binlog tells does not contradict. Only then it returns how far the server was.
+// table finds out the columns: from the binlog when it tells the names, or from what is
+// known of the table at this place, when what the binlog tells does not contradict. What
+// is not known is asked of the server. Only when nobody knows whether its answer held
+// here, too, it returns how far the server was.
 func (s *shapes) table(name schema.Name, wire schema.TableMap) (*schema.Table, position.Position, error) {
 	var none position.Position
 	fromMap, mapErr := schema.FromTableMap(wire)
+	if t := s.known.table(name); t != nil {
+		if mapErr == nil {
+			if merged, agreed := fromMap.Merge(t); agreed {
+				return merged, none, nil
+			}
+		} else if t.Check(wire) == nil {
+			return t, none, nil
+		}
+		s.known.forget(name) // changed in a way that the binlog does not hold
+	}
 	now, err := s.columns(name)
 	if err != nil {
 		return nil, none, err
 	}
+	info, infoErr := schema.FromInformationSchema(name, now.columns)
 	if mapErr == nil {
-		t, err := s.named(fromMap, now.columns, wire)
+		if infoErr != nil {
+			info = nil
+		}
+		t, err := s.named(fromMap, info, &now, wire)
 		return t, none, err
 	}
 	if len(now.columns) == 0 {
 		return nil, none, newError(UnknownTable, mapErr, "outbox table %s is not on the server any more, or not visible to the user, and the binlog does not tell its columns; "+
 			"set binlog_row_metadata=FULL so that it does", name)
 	}
-	info, err := schema.FromInformationSchema(name, now.columns)
-	if err != nil {
-		return nil, none, newError(UnknownTable, err, "the columns of outbox table %s can't be read; set binlog_row_metadata=FULL so that the binlog tells them", name)
+	if infoErr != nil {
+		return nil, none, newError(UnknownTable, infoErr, "the columns of outbox table %s can't be read; set binlog_row_metadata=FULL so that the binlog tells them", name)
 	}
 	if err := info.Check(wire); err != nil {
 		return nil, none, newError(ShapeMismatch, err, "the rows of outbox table %s were written before the table got its present columns; "+
 			"set binlog_row_metadata=FULL so that the binlog tells the columns of its time", name)
 	}
-	return info, now.at, nil
+	if s.changes == nil {
+		return info, now.at, nil
+	}
+	changes, err := s.changes(name)
+	switch {
+	case err != nil:
+		return nil, none, err
+	case changes:
+		return nil, none, newError(ShapeMismatch, nil, "outbox table %s is changed further on in the binlog, and its columns before that are not known: the binlog does not tell their names. "+
+			"Nothing of these rows was published. Set binlog_row_metadata=FULL so that such rows tell their columns, "+
+			"and go on behind the change (offset set), after looking at the rows before it", name)
+	}
+	s.known.learn(name, &now, info)
+	return info, none, nil
+}
+
+// confirm compares what is known of a table with what the server says, when the server has
+// opened it anew: a change with sql_log_bin=0, or one that a filter kept out of the
+// binlog, shows by nothing else if columns of one type change places.
+func (s *shapes) confirm(name schema.Name, sh *shape) error {
+	t := s.known.table(name)
+	if t == nil || sh.named || s.changes == nil {
+		return nil
+	}
+	now, err := s.columns(name)
+	if err != nil || len(now.columns) == 0 {
+		return err // it is gone, as the binlog will say
+	}
+	info, err := schema.FromInformationSchema(name, now.columns)
+	if err == nil && sameColumns(info, t) {
+		return nil
+	}
+	if changes, err := s.changes(name); changes || err != nil {
+		return err
+	}
+	return newError(ShapeMismatch, nil, "outbox table %s has other columns than the binlog tells: it was changed by something that is not in the binlog (sql_log_bin=0, or a filter), "+
+		"and which rows were written after that can't be told. Nothing of these rows was published. Look at them; "+
+		"then set the position at or behind them (offset set), from where on the present columns count", name)
+}
+
+// sameColumns compares what values are decoded by, as far as the server can show that.
+func sameColumns(now, known *schema.Table) bool {
+	return slices.EqualFunc(now.Columns, known.Columns, func(a, b schema.Column) bool {
+		return a.Name == b.Name && a.Type == schema.Unknown || a.Name == b.Name && a.Type == b.Type && a.Unsigned == b.Unsigned && slices.Equal(a.Elements, b.Elements)
+	})
 }
 
 // named adds what information_schema tells to a table that the binlog describes.
-func (s *shapes) named(fromMap *schema.Table, columns []schema.ColumnInfo, wire schema.TableMap) (*schema.Table, error) {
-	if info, err := schema.FromInformationSchema(fromMap.Name, columns); err == nil {
-		fromMap, _ = fromMap.Merge(info)
+func (s *shapes) named(fromMap, info *schema.Table, now *asked, wire schema.TableMap) (*schema.Table, error) {
+	if info == nil {
+		return certain(fromMap, wire)
 	}
-	return certain(fromMap, wire)
+	merged, agreed := fromMap.Merge(info)
+	if agreed && s.changes != nil {
+		if changes, err := s.changes(fromMap.Name); err == nil && !changes {
+			s.known.learn(fromMap.Name, now, info)
+		}
+	}
+	return certain(merged, wire)
 }
 
 // certain refuses a table with columns that MariaDB's binlog does not tell apart

@@ -33,6 +33,8 @@ type Stream struct {
 	previous string
 	lost     *position.Set
 
+	known *columns // at the walker's place
+
 	ended chan struct{} // closed when the reading has ended
 	close sync.Once
 	since time.Time
@@ -109,6 +111,7 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 	cfg = cfg.at(at)
 	s.dialer.dial = cfg.Dialer // nothing has been dialled yet
 	cfg.progress("connecting to " + at.String())
+	var answers map[schema.Name]*asked
 	p, err := onSession(ctx, cfg, s.dialer, func(ss *session) (plan, error) {
 		if ss.plain {
 			cfg.TLS, all.TLS = nil, nil
@@ -118,12 +121,20 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 			return plan{}, err
 		}
 		s.server = server
-		return check(ss, server, cfg, from)
+		p, err := check(ss, server, cfg, from)
+		if err != nil {
+			return p, err
+		}
+		answers, err = s.wanted(ss, cfg, p.from)
+		return p, err
 	})
 	if err != nil {
 		return err
 	}
 	if err := s.accept(ctx, cfg, p.lost); err != nil {
+		return err
+	}
+	if err := s.know(ctx, cfg, p.from, answers); err != nil {
 		return err
 	}
 	if p.proof != nil {
@@ -218,9 +229,14 @@ func (s *Stream) newWalker(cfg Config, p plan) *walker {
 			if err := ss.suits(name); err != nil {
 				return asked{}, err
 			}
-			columns, err := ss.columns(name)
-			return asked{columns, ss.reached(s.server, from.HasGTID())}, err
+			return ss.ask(s.server, name, from.HasGTID())
 		})
+	}
+	w.shapes.known = s.known
+	w.shapes.changes = func(name schema.Name) (bool, error) {
+		here := position.Position{File: w.file, Pos: w.pos}
+		touched, err := s.ahead(context.Background(), cfg, here, []schema.Name{name})
+		return len(touched) > 0, err
 	}
 	w.askSuspects = func() (map[string]string, error) {
 		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (map[string]string, error) { return ss.suspects(cfg) })

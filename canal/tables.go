@@ -27,6 +27,10 @@ type table struct {
 	outbox bool
 	// maps are the table maps met since the last DDL on the table, newest last.
 	maps []*tableMap
+	// id is the last table id, moved says that it is another than before: the server has
+	// opened the table anew, which it also does when it was changed.
+	id    uint64
+	moved bool
 }
 
 // tableMap is one distinct table map event of an outbox table, without its table
@@ -71,6 +75,7 @@ func (t *tables) note(m tableMapHead) error {
 	}
 	o := openTable{id: m.id}
 	if tab.outbox {
+		tab.moved, tab.id = tab.moved || tab.id != m.id, m.id
 		var err error
 		if o.tm, err = t.mapFor(tab, m.rest); err != nil {
 			return err

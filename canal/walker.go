@@ -12,6 +12,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/schema/ddl"
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
@@ -73,6 +74,9 @@ type walker struct {
 	// GTIDs an idle server would purge the file that it stands at the end of. Not
 	// while a transaction that is published in part is still to come.
 	turns bool
+
+	// ddl is the statement at hand as its session meant it.
+	ddl func() ddl.Statement
 
 	// askSuspects asks the server what may write an outbox table unseen; nil where there is
 	// nobody to ask. suspects is its answer until the next DDL, nil when it is not known.

@@ -1,6 +1,7 @@
 package position
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -29,6 +30,14 @@ type Mark struct {
 	// the start: how far that leads. Such a mark has no GTID and no place in the
 	// binlog, and is no step in it.
 	Initial *Initial
+	// Columns are those of tables behind the transaction, where they are others than
+	// before; see Position.Columns. A mark that has nothing else is no step.
+	Columns string
+}
+
+// OnlyColumns reports whether nothing but the columns of tables became known.
+func (m *Mark) OnlyColumns() bool {
+	return m.Columns != "" && m.GTID.IsZero() && m.File == "" && m.Initial == nil
 }
 
 // Join extends m by the transaction next when both carry no outbox rows and
@@ -36,7 +45,7 @@ type Mark struct {
 // foreign transactions at one Mark.
 func (m *Mark) Join(next Mark) bool {
 	switch {
-	case m.Initial != nil || next.Initial != nil:
+	case m.Initial != nil || next.Initial != nil || m.OnlyColumns() || next.OnlyColumns():
 		return false
 	case m.GTID.IsZero() && next.GTID.IsZero():
 		// File positions: the later one says it all.
@@ -45,8 +54,9 @@ func (m *Mark) Join(next Mark) bool {
 	case next.First != m.GTID.Seq+1:
 		return false
 	}
-	first := m.First
+	first, columns := m.First, m.Columns
 	*m = next
+	m.Columns = cmp.Or(m.Columns, columns)
 	if !next.GTID.IsZero() {
 		m.First = first
 	}
@@ -123,6 +133,9 @@ type Position struct {
 	// Initial is nil when no rows from before the start are to be published, or all
 	// of them are.
 	Initial *Initial `json:"initial,omitempty"`
+	// Columns are those that tables have here, as canal writes them: the rows behind
+	// are read with them where the binlog tells no names. Empty where nothing is known.
+	Columns string `json:"columns,omitempty"`
 	// Seq is the number of the last published outbox row in the life of the
 	// connector. No number is given to two rows; see SeqGap.
 	Seq uint64 `json:"seq"`
@@ -149,6 +162,10 @@ func (p *Position) Advance(marks ...Mark) {
 	own := false
 	for i := range marks {
 		m := &marks[i]
+		p.Columns = cmp.Or(m.Columns, p.Columns)
+		if m.OnlyColumns() {
+			continue
+		}
 		if m.Initial != nil {
 			if p.Initial = m.Initial; m.Initial.Done {
 				p.Initial = nil

@@ -1,5 +1,7 @@
 package schema
 
+import "slices"
+
 // Name is a table's qualified name, as the server spells it.
 type Name struct{ Database, Table string }
 
@@ -76,6 +78,15 @@ func (t Type) String() string {
 		return typeNames[t]
 	}
 	return typeNames[Unknown]
+}
+
+// MarshalText writes the keyword: the numbers of types are not for ever.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads what MarshalText has written; what it does not know is Unknown.
+func (t *Type) UnmarshalText(text []byte) error {
+	*t = Type(max(slices.Index(typeNames[:], string(text)), 0))
+	return nil
 }
 
 var typeNames = [...]string{

@@ -53,6 +53,12 @@ type alteration struct {
 	toTable  []schema.Name // partitions that become tables
 }
 
+// isEmpty reports whether no clause concerns columns.
+func (a *alteration) isEmpty() bool {
+	return len(a.dropped)+len(a.defined)+len(a.renames)+len(a.settings)+len(a.made)+len(a.toTable) == 0 &&
+		!a.noKey && a.key == nil && a.charset == "" && a.rename == nil
+}
+
 // place is a column that is added, or changed when was is its name before.
 type place struct {
 	*definition
@@ -99,6 +105,9 @@ func (p *parser) alterTable() {
 			p.set(n, nil)
 		}
 		return
+	}
+	if a.isEmpty() && t.Charset == old.Charset {
+		return // rows, indexes, partitions
 	}
 	p.apply(a, t)
 	p.set(n, t)
