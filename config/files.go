@@ -66,17 +66,20 @@ func below(folder, path string) bool {
 // maxFile bounds what is read of a file; a mistaken path must not fill the memory.
 const maxFile = 1 << 20
 
-// ReadFile reads a regular file of up to 1 MiB. Anything else, such as a pipe, a
-// device or a folder, is an error: reading it could wait, or last, for ever.
-func ReadFile(path string) ([]byte, error) {
+// ReadFile reads a regular file of up to 1 MiB.
+func ReadFile(path string) ([]byte, error) { return ReadFileUpTo(path, maxFile) }
+
+// ReadFileUpTo reads a regular file of at most that many bytes. Anything else, such as a
+// pipe, a device or a folder, is an error: reading it could wait, or last, for ever.
+func ReadFileUpTo(path string, most Size) ([]byte, error) {
 	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("the file is larger than %s", Size(maxFile))
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && Size(len(data)) > most {
+		err = fmt.Errorf("the file is larger than %s", most)
 	}
 	return data, err
 }

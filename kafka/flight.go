@@ -190,7 +190,6 @@ func (f *flight) settle(n int, limit time.Duration) bool {
 // for limit, or a little longer, in which no broker has us wait. stop is to be called.
 func (f *flight) unlessStalled(ctx context.Context, limit time.Duration, waits func() bool) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
 	var timer *time.Timer
 	quiet, before := 0, 0
 	timer = time.AfterFunc(limit/stallTicks, func() {
@@ -203,14 +202,11 @@ func (f *flight) unlessStalled(ctx context.Context, limit time.Duration, waits f
 			cancel(errDelivery)
 			return
 		}
-		select {
-		case <-done:
-		default:
+		if watched.Err() == nil {
 			timer.Reset(limit / stallTicks)
 		}
 	})
 	return watched, func() {
-		close(done)
 		timer.Stop()
 		cancel(nil)
 	}

@@ -137,17 +137,23 @@ func (t *topics) admit(ctx context.Context, b *txn.Batch) (int, *Error) {
 // met, in the order of the records.
 func (t *topics) survey(b *txn.Batch) (fresh []string, hopeless *Error) {
 	topic, known := "", map[string]bool{}
+	fits := func(name string) *Error {
+		if _, met := t.seen[name]; met || known[name] {
+			return nil
+		}
+		if e := t.cfg.misrouted(name); e != nil {
+			return e
+		}
+		fresh, known[name] = append(fresh, name), true
+		return nil
+	}
 	for i := range b.Groups {
 		for j := range b.Groups[i].Records {
 			r := &b.Groups[i].Records[j]
 			var e *Error
-			if _, met := t.seen[r.Topic]; !met && (r.Topic != topic || topic == "") && !known[r.Topic] {
-				if e = t.cfg.misrouted(r.Topic); e == nil {
-					fresh = append(fresh, r.Topic)
-					known[r.Topic] = true
-				}
+			if r.Topic != topic || topic == "" {
+				e, topic = fits(r.Topic), r.Topic
 			}
-			topic = r.Topic
 			if e == nil {
 				e = t.cfg.oversize(r)
 			}

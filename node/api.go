@@ -38,6 +38,10 @@ func (a *api) instance(name string) (*instance, error) {
 	return nil, &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeConnectorNotFound, Detail: fmt.Sprintf("there is no connector %q", name)}
 }
 
+func invalid(format string, args ...any) error {
+	return &admin.Problem{Status: http.StatusBadRequest, Code: admin.CodeInvalid, Detail: fmt.Sprintf(format, args...)}
+}
+
 // Connector implements admin.Control.
 func (a *api) Connector(name string) (admin.Connector, error) {
 	r, err := a.instance(name)

@@ -52,13 +52,13 @@ func (a *api) SetAside(ctx context.Context, name string, choice admin.AsideChoic
 		At: a.now().UTC().Truncate(time.Microsecond),
 	}
 	if d.Action != connector.Skip && d.Action != connector.DeadLetter {
-		return none, badOffset("action %q is not skip or dead_letter", choice.Action)
+		return none, invalid("action %q is not skip or dead_letter", choice.Action)
 	}
 	if choice.Row == 0 {
-		return none, badOffset("rows of a transaction are numbered from 1")
+		return none, invalid("rows of a transaction are numbered from 1")
 	}
 	if d.Row, err = position.RowOf(choice.Transaction, choice.Row-1); err != nil {
-		return none, badOffset("%v", err)
+		return none, invalid("%v", err)
 	}
 	state, _ := a.store.Connector(name)
 	if state.Position.CoversRow(d.Row) {

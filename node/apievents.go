@@ -52,11 +52,11 @@ func (a *api) searchable(name string) (*instance, error) {
 	if all := a.manager.all(); name == "" && len(all) == 1 {
 		name = all[0].name
 	} else if name == "" {
-		return nil, badOffset("there are %d connectors: say which one's source is to be searched", len(all))
+		return nil, invalid("there are %d connectors: say which one's source is to be searched", len(all))
 	}
 	r, err := a.instance(name)
 	if err == nil && r.config == nil {
-		err = badOffset("connector %s can't be built from its configuration, so its source can't be searched", name)
+		err = invalid("connector %s can't be built from its configuration, so its source can't be searched", name)
 	}
 	return r, err
 }

@@ -43,7 +43,7 @@ func (a *api) SetOffset(ctx context.Context, name string, choice admin.OffsetCho
 	}
 	st, _ := a.store.Connector(name)
 	if r.config == nil && !choice.Reset {
-		return admin.OffsetChange{}, badOffset("connector %s can't be built from its configuration, so its source can't be asked: %s", name, r.connector.Status().LastError.Message)
+		return admin.OffsetChange{}, invalid("connector %s can't be built from its configuration, so its source can't be asked: %s", name, r.connector.Status().LastError.Message)
 	}
 	if st.RunState.State != ha.Stopped {
 		return admin.OffsetChange{}, rejection(&ha.RejectedError{
@@ -80,7 +80,7 @@ func (a *api) resolve(ctx context.Context, r *instance, choice admin.OffsetChoic
 		}
 	}
 	if ways != 1 {
-		return position.Position{}, badOffset("give one of gtid_set, file with pos, at, and debezium")
+		return position.Position{}, invalid("give one of gtid_set, file with pos, at, and debezium")
 	}
 	look, err := a.observe(r, "offset")
 	if err != nil {
@@ -97,10 +97,6 @@ func (a *api) resolve(ctx context.Context, r *instance, choice admin.OffsetChoic
 	default:
 		return by.file(ctx, choice.File, choice.Pos, before)
 	}
-}
-
-func badOffset(format string, args ...any) error {
-	return &admin.Problem{Status: http.StatusBadRequest, Code: admin.CodeInvalid, Detail: fmt.Sprintf(format, args...)}
 }
 
 // observe makes an observer of a connector's source.
@@ -135,13 +131,13 @@ func (o offsetChooser) set(ctx context.Context, text string, before position.Pos
 	}
 	to := position.Position{Flavor: flavorOf(now, o.look.cfg)}
 	if to.Set, err = position.ParseSet(to.Flavor, text); err != nil {
-		return to, badOffset("gtid_set: %v", err)
+		return to, invalid("gtid_set: %v", err)
 	}
 	switch {
 	case to.Set.IsEmpty():
-		return to, badOffset("gtid_set is empty; to begin with the oldest binlog, use at: earliest")
+		return to, invalid("gtid_set is empty; to begin with the oldest binlog, use at: earliest")
 	case !now.IsZero() && now.Set == nil:
-		return to, badOffset("this connector goes by file and offset (the source has no GTIDs, or source.positions is file): give file and pos")
+		return to, invalid("this connector goes by file and offset (the source has no GTIDs, or source.positions is file): give file and pos")
 	case now.Set != nil && !now.Set.Contains(to.Set):
 		change.Notes = append(change.Notes, fmt.Sprintf("the source has not %s: the connector would stop with that", clip(to.Set.Subtract(now.Set).String())))
 	}
@@ -162,10 +158,10 @@ func flavorOf(p position.Position, c *config.Connector) position.Flavor {
 // file takes a file and an offset, which mean something on one server only.
 func (o offsetChooser) file(ctx context.Context, file string, pos uint64, before position.Position) (position.Position, error) {
 	if file == "" || pos < 4 {
-		return position.Position{}, badOffset("file and pos go together, and pos is at least 4")
+		return position.Position{}, invalid("file and pos go together, and pos is at least 4")
 	}
 	if _, err := position.CompareFiles(file, file); err != nil {
-		return position.Position{}, badOffset("file: %v", err)
+		return position.Position{}, invalid("file: %v", err)
 	}
 	now, err := o.place(ctx, config.StartCurrent)
 	switch {
@@ -175,7 +171,7 @@ func (o offsetChooser) file(ctx context.Context, file string, pos uint64, before
 		now = before
 	}
 	if now.Set != nil {
-		return position.Position{}, badOffset("this connector goes by GTID, and a file and offset would not follow a failover: give gtid_set, or at with a time")
+		return position.Position{}, invalid("this connector goes by GTID, and a file and offset would not follow a failover: give gtid_set, or at with a time")
 	}
 	return position.Position{Flavor: now.Flavor, Server: now.Server, File: file, Pos: pos}, nil
 }
@@ -191,16 +187,16 @@ func (o offsetChooser) debezium(ctx context.Context, given *admin.DebeziumOffset
 		}
 		kc.Dialer = o.look.dial
 		if stored, err = storedIn(ctx, kc, given.Topic, cmp.Or(given.Name, o.look.cfg.Name)); err != nil {
-			return position.Position{}, badOffset("%s", o.look.cfg.Veil(err.Error()))
+			return position.Position{}, invalid("%s", o.look.cfg.Veil(err.Error()))
 		}
 	}
 	at, err := offset.Parse(stored)
 	if err != nil {
-		return position.Position{}, badOffset("%v", &offsetError{err})
+		return position.Position{}, invalid("%v", &offsetError{err})
 	}
 	found, err := o.look.adopt(ctx, at, given.Config)
 	if refused, ok := errors.AsType[*offsetError](err); ok {
-		return position.Position{}, badOffset("%s", o.look.cfg.Veil(refused.Error()))
+		return position.Position{}, invalid("%s", o.look.cfg.Veil(refused.Error()))
 	}
 	if err != nil {
 		return position.Position{}, unavailable(o.look.cfg, err)
@@ -220,7 +216,7 @@ func (o offsetChooser) time(ctx context.Context, text string) (position.Position
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return position.Position{}, badOffset("at: %q is not now, earliest or a time like 2026-01-02T15:04:05Z", text)
+		return position.Position{}, invalid("at: %q is not now, earliest or a time like 2026-01-02T15:04:05Z", text)
 	}
 	to, err := o.place(ctx, config.StartEarliest)
 	if err != nil {

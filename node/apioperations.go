@@ -83,7 +83,7 @@ func (a *api) SetLogger(name, level string, during time.Duration, by admin.Order
 	case "debug", "info", "warn", "error":
 		set.level = parseLevel(level)
 	default:
-		return badOffset("level: %q is not debug, info, warn or error", level)
+		return invalid("level: %q is not debug, info, warn or error", level)
 	}
 	if during > 0 {
 		set.until = a.now().Add(during)

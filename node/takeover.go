@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 
+	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/debezium/offset"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
@@ -52,15 +51,39 @@ func (s *sources) key() offset.Key {
 }
 
 func (s *sources) inFile(path string) ([]byte, error) {
-	data, err := readOffsets(path)
+	entries, err := offsetsInFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	return offset.Find(entries, s.key()), err
+}
+
+func offsetsInFile(path string) ([]offset.Entry, error) {
+	data, err := config.ReadFileUpTo(path, maxOffsets)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := offset.ReadFile(data)
-	return offset.Find(entries, s.key()), err
+	return offset.ReadFile(data)
+}
+
+// OffsetInFile reads the offset of one of Debezium's connectors in a worker's file.
+func OffsetInFile(path, name string) (json.RawMessage, error) {
+	entries, err := offsetsInFile(path)
+	if err != nil {
+		if _, named := errors.AsType[*fs.PathError](err); !named {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return nil, err
+	}
+	return oneOf(entries, path, name)
+}
+
+func oneOf(entries []offset.Entry, where, name string) (json.RawMessage, error) {
+	key := offset.Key{Connector: name}
+	if stored := offset.Find(entries, key); stored != nil {
+		return stored, nil
+	}
+	return nil, fmt.Errorf("%s: %w", where, offset.NotFound(entries, key))
 }
 
 // inTopic returns the connector's offset in a topic, once Debezium's connector is stopped. One
@@ -116,11 +139,7 @@ func storedIn(ctx context.Context, kc kafka.Config, topic, name string) (json.Ra
 	if err != nil {
 		return nil, err
 	}
-	key := offset.Key{Connector: name}
-	if stored := offset.Find(entries, key); stored != nil {
-		return stored, nil
-	}
-	return nil, fmt.Errorf("topic %s: %w", topic, offset.NotFound(entries, key))
+	return oneOf(entries, "topic "+topic, name)
 }
 
 // stopped returns an error that passes while Debezium's connector may publish more than its
@@ -164,22 +183,6 @@ func (s *sources) inherit(ctx context.Context, where string, stored []byte) (*po
 		"after it noted that comes again",
 		"offset", where, "position", found.to.String(), "notes", found.notes)
 	return &found.to, nil
-}
-
-func readOffsets(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // opened for reading only
-	return io.ReadAll(io.LimitReader(f, maxOffsets))
 }
 
 // inheritError is a position of Debezium's that can't be taken over.

@@ -8,9 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,9 +18,12 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
-// maxStored bounds what a worker answers or has in a file, some hundred bytes for each
-// connector.
-const maxStored = 64 << 20
+// What a worker answers is bounded: some hundred bytes for each connector, from a program
+// that may first have to find its leader.
+const (
+	maxStored     = 64 << 20
+	workerTimeout = 90 * time.Second
+)
 
 func (r *remote) offsetImport() *cobra.Command {
 	var from debeziumStore
@@ -84,30 +87,9 @@ func (s *debeziumStore) read(ctx context.Context) (map[string]any, error) {
 	case s.topic != "":
 		return map[string]any{"topic": s.topic, "name": s.name}, nil
 	default:
-		return s.fromFile()
+		stored, err := node.OffsetInFile(s.file, s.name)
+		return map[string]any{"offset": stored}, err
 	}
-}
-
-func (s *debeziumStore) fromFile() (map[string]any, error) {
-	f, err := os.Open(s.file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // opened for reading only
-	data, err := io.ReadAll(io.LimitReader(f, maxStored))
-	if err != nil {
-		return nil, err
-	}
-	entries, err := offset.ReadFile(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.file, err)
-	}
-	key := offset.Key{Connector: s.name}
-	found := offset.Find(entries, key)
-	if found == nil {
-		return nil, fmt.Errorf("%s: %w", s.file, offset.NotFound(entries, key))
-	}
-	return map[string]any{"offset": json.RawMessage(found)}, nil
 }
 
 // fromConnect asks a worker, whose connector must be stopped: one that is paused has not
@@ -168,7 +150,7 @@ func (s *debeziumStore) ask(ctx context.Context, what string, answer any) error 
 	if err != nil {
 		return &usageError{err: fmt.Errorf("--from-connect is not a URL")}
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Timeout: workerTimeout}).Do(req)
 	if err != nil {
 		return fmt.Errorf("asking Connect: %w", err)
 	}
