@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/replication"
@@ -81,8 +80,7 @@ func Locate(ctx context.Context, cfg Config, at Place, byGTID bool, rows func(*s
 	t.out.Before = from
 	cfg.tally = t
 	cfg.Heartbeat = min(cmp.Or(cfg.Heartbeat, defaultHeartbeat), locateBeat)
-	cfg.Logger, cfg.Metrics = slog.New(slog.DiscardHandler), nil
-	cfg.Progress, cfg.OnPhantoms, cfg.InitialOnly = nil, nil, false
+	cfg = cfg.traceless()
 	if t.past() {
 		return Located{}, t.absent()
 	}

@@ -25,8 +25,7 @@ func Scan(
 	f func(tx *txn.Transaction, read Status) (more bool, err error),
 ) (at position.Position, err error) {
 	at = from
-	cfg.Logger, cfg.Metrics = slog.New(slog.DiscardHandler), nil
-	cfg.Progress, cfg.OnPhantoms, cfg.InitialOnly = nil, nil, false
+	cfg = cfg.traceless()
 	stream, err := Open(ctx, cfg, from)
 	if err != nil {
 		return at, err
@@ -55,4 +54,12 @@ func Scan(
 		}
 	}
 	return at, nil
+}
+
+// traceless is the configuration of a stream that is only looked at: nothing of it is
+// logged, counted or decided.
+func (cfg Config) traceless() Config {
+	cfg.Logger, cfg.Metrics = slog.New(slog.DiscardHandler), nil
+	cfg.Progress, cfg.OnPhantoms, cfg.InitialOnly = nil, nil, false
+	return cfg
 }
