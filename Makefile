@@ -25,7 +25,7 @@ test: lint fast race e2e chaos-slice parity-compare rules ## everything, as CI r
 
 fast: ## vet and the tests that need no servers: what each commit must pass
 	$(GO) vet ./...
-	BINLOG_OUTBOX_TEST_SERVERS=none $(GO) test -timeout $(TIMEOUT) -parallel 8 . ./admin ./canal ./config ./connector ./converter ./debezium ./ha ./javaregex ./kafka ./node ./position ./router ./schema ./trail ./txn ./cmd/... ./test/bench
+	BINLOG_OUTBOX_TEST_SERVERS=none $(GO) test -timeout $(TIMEOUT) -parallel 8 . ./admin ./canal ./config ./connector ./converter ./debezium ./ha ./javaregex ./kafka ./node ./position ./router ./schema ./recent ./txn ./cmd/... ./test/bench
 
 race: ## the packages with goroutines under the race detector, with their real servers
 	GORACE="suppressions=$(CURDIR)/test/race-suppressions" $(GO) test -race -short -parallel 8 -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/... ./node/...

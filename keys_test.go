@@ -1,4 +1,4 @@
-package house
+package arch
 
 import (
 	"bytes"

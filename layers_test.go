@@ -1,4 +1,4 @@
-package house
+package arch
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type layer struct {
 }
 
 // layers are those of the packages that are too large for one look, the lowest first. A
-// new file is put into one; an arrow that leads up is a decision, and mostly a wrong one.
+// new file is put into one; an dependency that leads up is a decision, and mostly a wrong one.
 var layers = map[string][]layer{
 	"ha": {
 		{"doc config hclog watch contexts state errors", "configuration, and values that are sent and stored"},
@@ -32,7 +32,7 @@ var layers = map[string][]layer{
 		{"source sink compiler takeover adopt", "what a connector is made of, and from what"},
 		{"observe preview prober health", "a look at a connector's servers, and at a node"},
 		{"assemble manager work reach", "the connectors that are here, and run here"},
-		{"api apistatus apioperations apioffset apiasides apievents search apiconnect", "what the admin server asks"},
+		{"api apistatus apioperations apioffset apirows apievents search apiconnect", "what the admin server asks"},
 		{"node", "start and stop"},
 	},
 }

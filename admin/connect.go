@@ -29,10 +29,10 @@ type Connect interface {
 	// PutConnector stores the configuration of a connector, with the secrets that
 	// were masked put back, and the state that it begins in when it is new. It
 	// refuses what the node's file declares.
-	PutConnector(ctx context.Context, put ConnectPut, by Order) error
+	PutConnector(ctx context.Context, put ConnectPut, by Actor) error
 	// DeleteConnector ends a connector and removes its configuration; its position
 	// stays.
-	DeleteConnector(ctx context.Context, name string, by Order) error
+	DeleteConnector(ctx context.Context, name string, by Actor) error
 	// ResetTopics forgets the topics of a connector.
 	ResetTopics(name string) error
 	// Validate says what would become of a configuration, key by key. blind does not
@@ -242,11 +242,11 @@ func (a *ConnectAPI) noRoute(r *http.Request) (httpAnswer, bool) {
 
 // order is who asks and why. Connect's clients say neither, so that the
 // request stands for the reason, unless a header gives one.
-func order(r *http.Request) Order {
+func actor(r *http.Request) Actor {
 	clip := func(s string) string { return s[:min(len(s), maxReason)] }
 	reason := strings.TrimSpace(r.Header.Get(ReasonHeader))
 	if reason == "" {
 		reason = "Connect REST API: " + r.Method + " " + r.URL.Path
 	}
-	return Order{By: asker(r, clip(strings.TrimSpace(r.Header.Get(ByHeader)))), Reason: clip(reason)}
+	return Actor{By: asker(r, clip(strings.TrimSpace(r.Header.Get(ByHeader)))), Reason: clip(reason)}
 }

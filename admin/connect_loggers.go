@@ -56,7 +56,7 @@ func (a *ConnectAPI) setLogger(r *http.Request) (httpAnswer, error) {
 		return httpAnswer{}, refused(http.StatusNotFound, "invalid log level '%s'.", text)
 	}
 	name := r.PathValue("logger")
-	if err := a.control.SetLogger(name, level, 0, order(r)); err != nil {
+	if err := a.control.SetLogger(name, level, 0, actor(r)); err != nil {
 		return httpAnswer{}, err
 	}
 	if strings.EqualFold(r.URL.Query().Get("scope"), "cluster") && !brought(r) {

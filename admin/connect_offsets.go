@@ -82,9 +82,9 @@ func (a *ConnectAPI) alterOffsets(r *http.Request) (httpAnswer, error) {
 		return httpAnswer{}, refused(http.StatusBadRequest, "The partition of connector %s is {\"server\": %q}, its topic.prefix", c.Name, c.Server)
 	}
 	if isNull(one.Offset) {
-		return a.setOffset(r, c, OffsetChoice{Reset: true}, "reset")
+		return a.setOffset(r, c, OffsetRequest{Reset: true}, "reset")
 	}
-	return a.setOffset(r, c, OffsetChoice{Debezium: &DebeziumOffset{Offset: one.Offset}}, "altered")
+	return a.setOffset(r, c, OffsetRequest{Debezium: &DebeziumOffset{Offset: one.Offset}}, "altered")
 }
 
 func (a *ConnectAPI) resetOffsets(r *http.Request) (httpAnswer, error) {
@@ -92,11 +92,11 @@ func (a *ConnectAPI) resetOffsets(r *http.Request) (httpAnswer, error) {
 	if err != nil {
 		return httpAnswer{}, err
 	}
-	return a.setOffset(r, c, OffsetChoice{Reset: true}, "reset")
+	return a.setOffset(r, c, OffsetRequest{Reset: true}, "reset")
 }
 
-func (a *ConnectAPI) setOffset(r *http.Request, c *ConnectConnector, choice OffsetChoice, what string) (httpAnswer, error) {
-	if _, err := a.control.SetOffset(r.Context(), c.Name, choice, order(r)); err != nil {
+func (a *ConnectAPI) setOffset(r *http.Request, c *ConnectConnector, request OffsetRequest, what string) (httpAnswer, error) {
+	if _, err := a.control.SetOffset(r.Context(), c.Name, request, actor(r)); err != nil {
 		return httpAnswer{}, err
 	}
 	return ok(map[string]string{"message": "The offsets for this connector have been " + what + " successfully"})

@@ -17,7 +17,7 @@ func (oneConnector) Connectors() []ConnectConnector {
 	return []ConnectConnector{{Connector: Connector{Name: "orders", State: "running"}, Node: "n1"}}
 }
 
-func (oneConnector) DeleteConnector(context.Context, string, Order) error { return nil }
+func (oneConnector) DeleteConnector(context.Context, string, Actor) error { return nil }
 
 // Users may do what their role lets them, and are told in Connect's form what not.
 func TestConnectAsksForRoles(t *testing.T) {

@@ -34,7 +34,7 @@ type keyDefinition struct {
 	Width        string   `json:"width"`
 	DisplayName  string   `json:"display_name"`
 	Dependents   []string `json:"dependents"`
-	Order        int      `json:"order_in_group"`
+	Actor        int      `json:"order_in_group"`
 }
 
 type keyValue struct {
@@ -64,7 +64,7 @@ func (k *ConnectKey) group() string {
 func (k *ConnectKey) definition(order int) keyDefinition {
 	d := keyDefinition{
 		Name: k.Name, Type: "STRING", Required: k.Required, Importance: "MEDIUM", Text: k.Text, Group: k.group(),
-		Width: "MEDIUM", DisplayName: k.Name, Dependents: []string{}, Order: order,
+		Width: "MEDIUM", DisplayName: k.Name, Dependents: []string{}, Actor: order,
 	}
 	if k.Secret {
 		d.Type = "PASSWORD"

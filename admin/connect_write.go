@@ -17,9 +17,9 @@ import (
 
 func (a *ConnectAPI) create(r *http.Request) (httpAnswer, error) {
 	var body struct {
-		Name    string         `json:"name"`
-		Config  map[string]any `json:"config"`
-		Initial string         `json:"initial_state"`
+		Name     string         `json:"name"`
+		Config   map[string]any `json:"config"`
+		Snapshot string         `json:"initial_state"`
 	}
 	if err := readConnectBody(r, &body); err != nil {
 		return httpAnswer{}, err
@@ -29,14 +29,14 @@ func (a *ConnectAPI) create(r *http.Request) (httpAnswer, error) {
 		return httpAnswer{}, err
 	}
 	put := ConnectPut{Name: strings.TrimSpace(body.Name), Config: config}
-	switch strings.ToUpper(body.Initial) {
+	switch strings.ToUpper(body.Snapshot) {
 	case "", "RUNNING":
 	case connectPaused:
 		put.State = ha.Paused
 	case connectStopped:
 		put.State = ha.Stopped
 	default:
-		return httpAnswer{}, refused(http.StatusBadRequest, "initial_state %q is not one of RUNNING, PAUSED, STOPPED", body.Initial)
+		return httpAnswer{}, refused(http.StatusBadRequest, "initial_state %q is not one of RUNNING, PAUSED, STOPPED", body.Snapshot)
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -99,7 +99,7 @@ func (a *ConnectAPI) validAndPut(r *http.Request, put ConnectPut, status int) (h
 	if err := a.valid(put.Config); err != nil {
 		return httpAnswer{}, err
 	}
-	if err := a.connect.PutConnector(r.Context(), put, order(r)); err != nil {
+	if err := a.connect.PutConnector(r.Context(), put, actor(r)); err != nil {
 		return httpAnswer{}, err
 	}
 	c, err := a.find(put.Name)
@@ -147,7 +147,7 @@ func (a *ConnectAPI) delete(r *http.Request) (httpAnswer, error) {
 	if err != nil {
 		return httpAnswer{}, err
 	}
-	if err := a.connect.DeleteConnector(r.Context(), c.Name, order(r)); err != nil {
+	if err := a.connect.DeleteConnector(r.Context(), c.Name, actor(r)); err != nil {
 		return httpAnswer{}, err
 	}
 	return httpAnswer{status: http.StatusNoContent}, nil
@@ -161,7 +161,7 @@ func (a *ConnectAPI) setState(want ha.RunState, status int) func(*http.Request) 
 		}
 		// Clients repeat themselves; the audit list need not.
 		if c.Wanted.State != want {
-			if err := a.control.SetRunState(r.Context(), c.Name, want, order(r)); err != nil {
+			if err := a.control.SetRunState(r.Context(), c.Name, want, actor(r)); err != nil {
 				return httpAnswer{}, err
 			}
 		}
@@ -181,7 +181,7 @@ func (a *ConnectAPI) restart(r *http.Request) (httpAnswer, error) {
 	status := c.status()
 	failed := status.Connector.State == connectFailed || len(status.Tasks) > 0 && status.Tasks[0].State == connectFailed
 	if !only || failed {
-		if err := a.control.Restart(r.Context(), c.Name, order(r)); err != nil {
+		if err := a.control.Restart(r.Context(), c.Name, actor(r)); err != nil {
 			return httpAnswer{}, err
 		}
 	}
@@ -213,7 +213,7 @@ func (a *ConnectAPI) restartTask(r *http.Request) (httpAnswer, error) {
 	if _, err := a.task(r); err != nil {
 		return httpAnswer{}, refused(http.StatusNotFound, "Unknown task: %s-%s", c.Name, r.PathValue("task"))
 	}
-	if err := a.control.Restart(r.Context(), c.Name, order(r)); err != nil {
+	if err := a.control.Restart(r.Context(), c.Name, actor(r)); err != nil {
 		return httpAnswer{}, err
 	}
 	return httpAnswer{status: http.StatusNoContent}, nil

@@ -21,8 +21,8 @@ func (s *Server) controlRoutes(handle handle) {
 	handle(Admin, "PUT /v1/connectors/{name}/offset", s.putOffset)
 	handle(Admin, "POST /v1/connectors/{name}/offset", s.importOffset)
 	handle(Admin, "DELETE /v1/connectors/{name}/offset", s.deleteOffset)
-	handle(View, "GET /v1/connectors/{name}/set-aside", s.listSetAside)
-	handle(Admin, "POST /v1/connectors/{name}/set-aside", s.postSetAside)
+	handle(View, "GET /v1/connectors/{name}/unpublished-rows", s.listUnpublished)
+	handle(Admin, "POST /v1/connectors/{name}/unpublished-rows", s.postRowDecision)
 }
 
 func (s *Server) listConnectors(w http.ResponseWriter, _ *http.Request) {
@@ -45,8 +45,8 @@ func (s *Server) answerConnector(w http.ResponseWriter, code int, name string) {
 }
 
 func (s *Server) setRunState(w http.ResponseWriter, r *http.Request, want ha.RunState) {
-	var body orderFields
-	by, err := readOrder(w, r, &body, &body)
+	var body actorFields
+	by, err := readActor(w, r, &body, &body)
 	if err == nil {
 		err = s.control.SetRunState(r.Context(), r.PathValue("name"), want, by)
 	}
@@ -54,8 +54,8 @@ func (s *Server) setRunState(w http.ResponseWriter, r *http.Request, want ha.Run
 }
 
 func (s *Server) restart(w http.ResponseWriter, r *http.Request) {
-	var body orderFields
-	by, err := readOrder(w, r, &body, &body)
+	var body actorFields
+	by, err := readActor(w, r, &body, &body)
 	if err == nil {
 		err = s.control.Restart(r.Context(), r.PathValue("name"), by)
 	}
@@ -82,46 +82,46 @@ func (s *Server) getOffset(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) putOffset(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		orderFields
-		OffsetChoice
+		actorFields
+		OffsetRequest
 	}
-	by, err := readOrder(w, r, &body, &body.orderFields)
+	by, err := readActor(w, r, &body, &body.actorFields)
 	if err == nil && body.Debezium != nil {
 		err = invalid("an offset of Debezium's is taken over with POST")
 	}
-	if err == nil && body.OffsetChoice == (OffsetChoice{DryRun: body.DryRun}) {
+	if err == nil && body.OffsetRequest == (OffsetRequest{DryRun: body.DryRun}) {
 		err = invalid("say where to go on: gtid_set, file with pos, or at (now, earliest or a time)")
 	}
-	s.setOffset(w, r, body.OffsetChoice, by, err)
+	s.setOffset(w, r, body.OffsetRequest, by, err)
 }
 
 // importOffset takes over what Debezium has stored.
 func (s *Server) importOffset(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		orderFields
+		actorFields
 		Debezium *DebeziumOffset `json:"debezium"`
 		DryRun   bool            `json:"dry_run,omitempty"`
 	}
-	by, err := readOrder(w, r, &body, &body.orderFields)
+	by, err := readActor(w, r, &body, &body.actorFields)
 	if d := body.Debezium; err == nil && (d == nil || (len(d.Offset) == 0) == (d.Topic == "")) {
 		err = invalid("give what Debezium has stored, as debezium.offset, or the topic that it is in, as debezium.topic")
 	}
-	s.setOffset(w, r, OffsetChoice{Debezium: body.Debezium, DryRun: body.DryRun}, by, err)
+	s.setOffset(w, r, OffsetRequest{Debezium: body.Debezium, DryRun: body.DryRun}, by, err)
 }
 
 func (s *Server) deleteOffset(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		orderFields
+		actorFields
 		DryRun bool `json:"dry_run,omitempty"`
 	}
-	by, err := readOrder(w, r, &body, &body.orderFields)
-	s.setOffset(w, r, OffsetChoice{Reset: true, DryRun: body.DryRun}, by, err)
+	by, err := readActor(w, r, &body, &body.actorFields)
+	s.setOffset(w, r, OffsetRequest{Reset: true, DryRun: body.DryRun}, by, err)
 }
 
-func (s *Server) setOffset(w http.ResponseWriter, r *http.Request, choice OffsetChoice, by Order, err error) {
+func (s *Server) setOffset(w http.ResponseWriter, r *http.Request, request OffsetRequest, by Actor, err error) {
 	var change OffsetChange
 	if err == nil {
-		change, err = s.control.SetOffset(r.Context(), r.PathValue("name"), choice, by)
+		change, err = s.control.SetOffset(r.Context(), r.PathValue("name"), request, by)
 	}
 	if err != nil {
 		writeProblem(w, err)

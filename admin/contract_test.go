@@ -28,7 +28,7 @@ func TestContractIsWhole(t *testing.T) {
 			if operation.RequestBody != nil {
 				body = map[string]string{
 					"setOffset": `{"reason":"r","at":"now"}`, "importOffset": `{"reason":"r","debezium":{"offset":{"file":"b.1","pos":4}}}`, "addMember": `{"reason":"r","id":"n","address":"n:1"}`, "setLogger": `{"reason":"r","level":"info"}`,
-					"setAside": `{"reason":"r","transaction":"b.000001:400","row":1,"action":"skip"}`,
+					"decideRow": `{"reason":"r","transaction":"b.000001:400","row":1,"action":"skip"}`,
 				}[operation.OperationID]
 				if body == "" {
 					body = why

@@ -16,29 +16,29 @@ type Control interface {
 	// Connector returns one connector as this node knows it.
 	Connector(name string) (Connector, error)
 	// SetRunState stores what is wanted of a connector and does not wait for it.
-	SetRunState(ctx context.Context, name string, want ha.RunState, by Order) error
-	// Restart begins a fresh term of a connector, which ends the state failed.
-	Restart(ctx context.Context, name string, by Order) error
+	SetRunState(ctx context.Context, name string, want ha.RunState, by Actor) error
+	// Restart begins a fresh session of a connector, which ends the state failed.
+	Restart(ctx context.Context, name string, by Actor) error
 	// Offset returns the replicated position, which on a follower may be old.
 	Offset(name string) (Offset, error)
 	// SetOffset says where a stopped connector is to go on. With choice.DryRun it
 	// only tells what that would do.
-	SetOffset(ctx context.Context, name string, choice OffsetChoice, by Order) (OffsetChange, error)
+	SetOffset(ctx context.Context, name string, request OffsetRequest, by Actor) (OffsetChange, error)
 
-	// SetAsides returns what is decided about single rows of a connector, and what was
-	// set aside on this node.
-	SetAsides(name string) (SetAsides, error)
-	// SetAside decides about one row, in place of an earlier decision about it.
-	SetAside(ctx context.Context, name string, choice AsideChoice, by Order) (AsideDecision, error)
+	// UnpublishedRows returns what is decided about single rows of a connector, and what was
+	// skipped or dead-lettered on this node.
+	UnpublishedRows(name string) (UnpublishedRows, error)
+	// Unpublished decides about one row, in place of an earlier decision about it.
+	DecideRow(ctx context.Context, name string, request RowRequest, by Actor) (RowDecision, error)
 
 	Leader
 	Finder
 	Operations
 }
 
-// Order is who wants something and why. By is what the server knows of the asker,
+// Actor is who wants something and why. By is what the server knows of the asker,
 // or what the asker claims to be, marked as such.
-type Order struct {
+type Actor struct {
 	By, Reason string
 }
 
@@ -50,12 +50,12 @@ type Offset struct {
 	Found    bool     `json:"found"`
 	Position Position `json:"position"`
 	// Choice is when an operator has last set the position, if ever.
-	Choice *time.Time `json:"set_at,omitempty"`
+	OffsetOverride *time.Time `json:"set_at,omitempty"`
 }
 
-// OffsetChoice is where a connector is to go on: exactly one of GTIDSet, File with
+// OffsetRequest is where a connector is to go on: exactly one of GTIDSet, File with
 // Pos, At, Debezium and Reset.
-type OffsetChoice struct {
+type OffsetRequest struct {
 	// GTIDSet is everything that counts as published; an empty set is not possible
 	// here (At earliest is).
 	GTIDSet string `json:"gtid_set,omitempty"`

@@ -19,11 +19,11 @@ type fakeControl struct {
 	fakeOperations
 
 	asked []string
-	last  Order
-	// choice is the last position asked for, err what every write answers.
-	choice OffsetChoice
-	aside  AsideChoice
-	err    error
+	last  Actor
+	// request is the last position asked for, err what every write answers.
+	request OffsetRequest
+	aside   RowRequest
+	err     error
 	// leader is another node that leads; nil when this one does.
 	leader func(*http.Request) (*http.Response, error)
 }
@@ -32,7 +32,7 @@ func (f *fakeControl) Leads() bool { return f.leader == nil }
 
 func (f *fakeControl) RoundTrip(r *http.Request) (*http.Response, error) { return f.leader(r) }
 
-func (f *fakeControl) note(what, name string, by Order) error {
+func (f *fakeControl) note(what, name string, by Actor) error {
 	if name != "orders" {
 		return &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
 	}
@@ -47,11 +47,11 @@ func (f *fakeControl) Connector(name string) (Connector, error) {
 	return Connector{Name: name, State: "running", Phase: "streaming", Wanted: ha.RunStatus{State: ha.Running}}, nil
 }
 
-func (f *fakeControl) SetRunState(_ context.Context, name string, want ha.RunState, by Order) error {
+func (f *fakeControl) SetRunState(_ context.Context, name string, want ha.RunState, by Actor) error {
 	return f.note(string(want), name, by)
 }
 
-func (f *fakeControl) Restart(_ context.Context, name string, by Order) error {
+func (f *fakeControl) Restart(_ context.Context, name string, by Actor) error {
 	return f.note("restart", name, by)
 }
 
@@ -62,35 +62,35 @@ func (f *fakeControl) Offset(name string) (Offset, error) {
 	return Offset{Connector: name, Found: true, Position: Position{GTIDSet: "a:1-5"}}, nil
 }
 
-func (f *fakeControl) SetOffset(_ context.Context, name string, choice OffsetChoice, by Order) (OffsetChange, error) {
-	f.choice = choice
+func (f *fakeControl) SetOffset(_ context.Context, name string, request OffsetRequest, by Actor) (OffsetChange, error) {
+	f.request = request
 	err := f.note("offset", name, by)
 	if err != nil {
 		return OffsetChange{}, err
 	}
 	n := uint64(2)
-	return OffsetChange{Connector: name, DryRun: choice.DryRun, Reset: choice.Reset, Repeated: &n}, nil
+	return OffsetChange{Connector: name, DryRun: request.DryRun, Reset: request.Reset, Repeated: &n}, nil
 }
 
-func (f *fakeControl) SetAsides(name string) (SetAsides, error) {
+func (f *fakeControl) UnpublishedRows(name string) (UnpublishedRows, error) {
 	if name != "orders" {
-		return SetAsides{}, &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
+		return UnpublishedRows{}, &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
 	}
-	return SetAsides{Connector: name, Decisions: []AsideDecision{{AsideChoice: AsideChoice{"b.000001:400", 2, "dead_letter"}}}}, nil
+	return UnpublishedRows{Connector: name, Decisions: []RowDecision{{RowRequest: RowRequest{"b.000001:400", 2, "dead_letter"}}}}, nil
 }
 
-func (f *fakeControl) SetAside(_ context.Context, name string, choice AsideChoice, by Order) (AsideDecision, error) {
-	f.aside = choice
-	return AsideDecision{AsideChoice: choice, Reason: by.Reason, By: by.By}, f.note("set-aside", name, by)
+func (f *fakeControl) DecideRow(_ context.Context, name string, request RowRequest, by Actor) (RowDecision, error) {
+	f.aside = request
+	return RowDecision{RowRequest: request, Reason: by.Reason, By: by.By}, f.note("rows", name, by)
 }
 
 func fakeEvent(id, name string) Event {
 	at, offset := time.Unix(1_700_000_000, 0).UTC(), int64(7)
 	behind := uint64(3)
-	place := EventPlace{Topic: "t", Partition: 1, Offset: &offset, At: at}
+	place := PartitionOffset{Topic: "t", Partition: 1, Offset: &offset, At: at}
 	return Event{ID: id, Node: "n1", Connectors: []ConnectorEvent{{
-		Connector: name, Where: EventPublished, Written: &Written{GTID: "a:1", File: "b.1", Pos: 4, CommittedAt: &at, InitialRow: 1},
-		Published: []EventPlace{place}, Behind: &behind, SetAside: &EventAside{Row: 1, Action: "skip", Cause: "c", Message: "m", At: at, DeadLetter: &place},
+		Connector: name, Where: EventPublished, Written: &Written{GTID: "a:1", File: "b.1", Pos: 4, CommittedAt: &at, SnapshotRow: 1},
+		Published: []PartitionOffset{place}, Behind: &behind, Unpublished: &UnpublishedEvent{Row: 1, Action: "skip", Cause: "c", Message: "m", At: at, DeadLetter: &place},
 		State: "failed", Error: "c: m", Known: EventsKnown{Since: &at, Events: 5, Off: true},
 		Search: &Search{State: "running", Begun: at, Ended: &at, Detail: "d", Bytes: 1, OfBytes: 2, Transactions: 3, At: &at},
 	}}}
@@ -100,11 +100,11 @@ func (f *fakeControl) Event(id, name string) (Event, error) {
 	return fakeEvent(id, name), nil
 }
 
-func (f *fakeControl) Search(id, name string, by Order) (Event, error) {
+func (f *fakeControl) Search(id, name string, by Actor) (Event, error) {
 	return fakeEvent(id, name), f.note("search "+id, "orders", by)
 }
 
-func (f *fakeControl) EndSearch(id string, by Order) (Event, error) {
+func (f *fakeControl) EndSearch(id string, by Actor) (Event, error) {
 	return fakeEvent(id, "orders"), f.note("end search "+id, "orders", by)
 }
 
@@ -232,11 +232,11 @@ func TestWritesSayWhoAndWhy(t *testing.T) {
 	for _, c := range []struct {
 		body   string
 		header []string
-		want   Order
+		want   Actor
 	}{
-		{why, nil, Order{"ann (unverified) at 127.0.0.1", "deploy"}},
-		{`{"reason":"deploy"}`, nil, Order{"unknown at 127.0.0.1", "deploy"}},
-		{"", []string{ReasonHeader, "deploy", ByHeader, "ann"}, Order{"ann (unverified) at 127.0.0.1", "deploy"}},
+		{why, nil, Actor{"ann (unverified) at 127.0.0.1", "deploy"}},
+		{`{"reason":"deploy"}`, nil, Actor{"unknown at 127.0.0.1", "deploy"}},
+		{"", []string{ReasonHeader, "deploy", ByHeader, "ann"}, Actor{"ann (unverified) at 127.0.0.1", "deploy"}},
 	} {
 		if a := ask("PUT", path, c.body, c.header...); a.code != 202 || f.last != c.want {
 			t.Errorf("%s: %d %s, %+v", c.body, a.code, a.body, f.last)
@@ -278,19 +278,19 @@ func TestOffsetRoutes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		method, body string
-		want         OffsetChoice
+		want         OffsetRequest
 	}{
-		{"PUT", `{"reason":"r","gtid_set":"a:1-3","dry_run":true}`, OffsetChoice{GTIDSet: "a:1-3", DryRun: true}},
-		{"PUT", `{"reason":"r","file":"b.000002","pos":4}`, OffsetChoice{File: "b.000002", Pos: 4}},
-		{"PUT", `{"reason":"r","at":"now"}`, OffsetChoice{At: "now"}},
-		{"POST", `{"reason":"r","debezium":{"offset":{"event":2},"config":{"a":"b"}},"dry_run":true}`, OffsetChoice{
+		{"PUT", `{"reason":"r","gtid_set":"a:1-3","dry_run":true}`, OffsetRequest{GTIDSet: "a:1-3", DryRun: true}},
+		{"PUT", `{"reason":"r","file":"b.000002","pos":4}`, OffsetRequest{File: "b.000002", Pos: 4}},
+		{"PUT", `{"reason":"r","at":"now"}`, OffsetRequest{At: "now"}},
+		{"POST", `{"reason":"r","debezium":{"offset":{"event":2},"config":{"a":"b"}},"dry_run":true}`, OffsetRequest{
 			Debezium: &DebeziumOffset{Offset: json.RawMessage(`{"event":2}`), Config: map[string]string{"a": "b"}}, DryRun: true,
 		}},
-		{"DELETE", `{"reason":"r","dry_run":true}`, OffsetChoice{Reset: true, DryRun: true}},
-		{"DELETE", `{"reason":"r"}`, OffsetChoice{Reset: true}},
+		{"DELETE", `{"reason":"r","dry_run":true}`, OffsetRequest{Reset: true, DryRun: true}},
+		{"DELETE", `{"reason":"r"}`, OffsetRequest{Reset: true}},
 	} {
-		if a := ask(c.method, path, c.body); a.code != 200 || !cmp.Equal(f.choice, c.want) || !strings.Contains(a.body, `"repeated_transactions": 2`) {
-			t.Errorf("%s %s: %+v, %+v", c.method, c.body, a, f.choice)
+		if a := ask(c.method, path, c.body); a.code != 200 || !cmp.Equal(f.request, c.want) || !strings.Contains(a.body, `"repeated_transactions": 2`) {
+			t.Errorf("%s %s: %+v, %+v", c.method, c.body, a, f.request)
 		}
 	}
 	if a := ask("PUT", path, `{"reason":"r","dry_run":true}`); a.code != 400 || a.problem(t) != CodeInvalid {

@@ -13,9 +13,9 @@ type Finder interface {
 	Event(id, connector string) (Event, error)
 	// Search begins to read the binlogs of a connector's source for an event. There is
 	// one search at a time; the name may be empty when there is one connector.
-	Search(id, connector string, by Order) (Event, error)
+	Search(id, connector string, by Actor) (Event, error)
 	// EndSearch ends the search for an event.
-	EndSearch(id string, by Order) (Event, error)
+	EndSearch(id string, by Actor) (Event, error)
 }
 
 // Event is the answer of GET /v1/events/{id}.
@@ -28,9 +28,9 @@ type Event struct {
 
 // What may have become of an event.
 const (
-	EventPublished = "published"
-	EventWaiting   = "waiting"
-	EventSetAside  = "set_aside"
+	EventPublished   = "published"
+	EventWaiting     = "waiting"
+	EventUnpublished = "unpublished"
 	// EventPassed is an event of the binlog that the position has behind it, and of
 	// which no more is known: it was published, or stood before the connector's start.
 	EventPassed  = "passed"
@@ -40,17 +40,17 @@ const (
 // ConnectorEvent is an event in one connector.
 type ConnectorEvent struct {
 	Connector string `json:"connector"`
-	// Where is published, waiting, set_aside, passed or not_seen.
+	// Where is published, waiting, unpublished, passed or not_seen.
 	Where   string   `json:"where"`
 	Written *Written `json:"written,omitempty"`
 	// Published are its places, the last first: of an event that was written or
 	// published more than once there are several.
-	Published []EventPlace `json:"published,omitempty"`
+	Published []PartitionOffset `json:"published,omitempty"`
 	// Behind is how many transactions are to be published before it, as far as they
 	// are known: of outbox tables, or after a search of all tables.
 	Behind *uint64 `json:"behind_transactions,omitempty"`
-	// SetAside is why it was set aside, and its dead letter.
-	SetAside *EventAside `json:"set_aside,omitempty"`
+	// Unpublished is why it was skipped or dead-lettered, and its dead letter.
+	Unpublished *UnpublishedEvent `json:"unpublished,omitempty"`
 	// State is the connector's, Error why it does not stream: code and message.
 	State  string      `json:"state"`
 	Error  string      `json:"error,omitempty"`
@@ -67,33 +67,33 @@ type Written struct {
 	Pos  uint64 `json:"pos,omitempty"`
 	// CommittedAt is absent where the source does not say it.
 	CommittedAt *time.Time `json:"committed_at,omitempty"`
-	// InitialRow is its number among the rows that stood in the tables at the start; it
+	// SnapshotRow is its number among the rows that stood in the tables at the start; it
 	// has no place in the binlog then.
-	InitialRow uint64 `json:"initial_row,omitempty"`
+	SnapshotRow uint64 `json:"snapshot_row,omitempty"`
 }
 
-// EventPlace is where a record is in Kafka. Offset is absent when the broker did not
+// PartitionOffset is where a record is in Kafka. Offset is absent when the broker did not
 // say it.
-type EventPlace struct {
+type PartitionOffset struct {
 	Topic     string    `json:"topic"`
 	Partition int32     `json:"partition"`
 	Offset    *int64    `json:"offset,omitempty"`
 	At        time.Time `json:"at"`
 }
 
-// EventAside is why an event was set aside.
-type EventAside struct {
+// UnpublishedEvent is why an event was skipped or dead-lettered.
+type UnpublishedEvent struct {
 	// Row is its number among the outbox rows of its transaction, from 1.
-	Row        uint64      `json:"row"`
-	Action     string      `json:"action"` // dead_letter or skip
-	Cause      string      `json:"cause"`
-	Message    string      `json:"message,omitempty"`
-	At         time.Time   `json:"at"`
-	DeadLetter *EventPlace `json:"dead_letter,omitempty"`
+	Row        uint64           `json:"row"`
+	Action     string           `json:"action"` // dead_letter or skip
+	Cause      string           `json:"cause"`
+	Message    string           `json:"message,omitempty"`
+	At         time.Time        `json:"at"`
+	DeadLetter *PartitionOffset `json:"dead_letter,omitempty"`
 }
 
 // EventsKnown is what is remembered of published events: all since a time, which is
-// absent on an idle node, or nothing when trace.ids is 0.
+// absent on an idle node, or nothing when events.recent is 0.
 type EventsKnown struct {
 	Since  *time.Time `json:"since,omitempty"`
 	Events int        `json:"events"`
@@ -136,11 +136,11 @@ func eventRoutes(control Control, handle handle) {
 	})
 	handle(Operate, "POST /v1/events/{id}/search", func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
-			orderFields
+			actorFields
 			Connector string `json:"connector,omitempty"`
 		}
 		answerEvent(w, r, http.StatusAccepted, func(id string) (Event, error) {
-			by, err := readOrder(w, r, &body, &body.orderFields)
+			by, err := readActor(w, r, &body, &body.actorFields)
 			if err != nil {
 				return Event{}, err
 			}
@@ -148,9 +148,9 @@ func eventRoutes(control Control, handle handle) {
 		})
 	})
 	handle(Operate, "DELETE /v1/events/{id}/search", func(w http.ResponseWriter, r *http.Request) {
-		var body orderFields
+		var body actorFields
 		answerEvent(w, r, http.StatusOK, func(id string) (Event, error) {
-			by, err := readOrder(w, r, &body, &body)
+			by, err := readActor(w, r, &body, &body)
 			if err != nil {
 				return Event{}, err
 			}

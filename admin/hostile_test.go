@@ -26,7 +26,7 @@ type putNode struct{ oneConnector }
 func (putNode) Worker(context.Context) ConnectWorker                  { return ConnectWorker{} }
 func (putNode) Version() string                                       { return "1" }
 func (putNode) Healthy() error                                        { return nil }
-func (putNode) PutConnector(context.Context, ConnectPut, Order) error { return nil }
+func (putNode) PutConnector(context.Context, ConnectPut, Actor) error { return nil }
 func (putNode) ResetTopics(string) error                              { return nil }
 func (putNode) Keys() []ConnectKey                                    { return nil }
 
@@ -321,7 +321,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("PATCH", "/connectors/orders/offsets", `{"offsets":[{"partition":{"server":""},"offset":{"file":"b","pos":"1","event":2}}]}`)
 	f.Add("PUT", "/connector-plugins/MySqlConnector/config/validate", `{"connector.class":"MySqlConnector","x":null}`)
 	f.Add("PUT", "/v1/loggers/a", `{"reason":"x","level":"debug","for":"1m"}`)
-	f.Add("POST", "/connectors/orders/set-aside?expand=a&expand=%", "\xff")
+	f.Add("POST", "/connectors/orders/unpublished-rows?expand=a&expand=%", "\xff")
 	control := &fakeControl{}
 	cfg := Config{Listen: "127.0.0.1:0", Connect: NewConnectAPI(putNode{}, control, slog.New(slog.DiscardHandler))}
 	s, err := Listen(cfg, &fakeNode{}, control, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))

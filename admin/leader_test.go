@@ -89,7 +89,7 @@ func TestRequestsAreBroughtToTheLeaderWhole(t *testing.T) {
 			if code != c.code || len(leader.asked) != 1 || !strings.EqualFold(leader.asked[0], c.asked) {
 				t.Fatalf("%d %s, asked for %q", code, text, leader.asked)
 			}
-			if leader.last != (Order{By: c.by, Reason: c.reason}) {
+			if leader.last != (Actor{By: c.by, Reason: c.reason}) {
 				t.Errorf("asked by %+v, want %q for %q", leader.last, c.by, c.reason)
 			}
 			if len(*asked) != 1 || (*asked)[0].Header.Get("Authorization") != "" {

@@ -15,14 +15,14 @@ import (
 type Operations interface {
 	// Cluster returns the cluster as this node knows it.
 	Cluster() ha.Status
-	AddMember(ctx context.Context, id, address string, by Order) error
+	AddMember(ctx context.Context, id, address string, by Actor) error
 	// RemoveMember refuses to leave the cluster without a majority, unless forced.
-	RemoveMember(ctx context.Context, id string, force bool, by Order) error
-	Promote(ctx context.Context, id string, by Order) error
+	RemoveMember(ctx context.Context, id string, force bool, by Actor) error
+	Promote(ctx context.Context, id string, by Actor) error
 	// TransferLeadership hands over to the voter named to, or to the best for "".
-	TransferLeadership(ctx context.Context, to string, by Order) error
+	TransferLeadership(ctx context.Context, to string, by Actor) error
 	// Snapshot writes what this node has of the replicated state.
-	Snapshot(ctx context.Context, w io.Writer, by Order) error
+	Snapshot(ctx context.Context, w io.Writer, by Actor) error
 	// Audit returns the last writes, oldest first.
 	Audit() []ha.AuditEntry
 	// Config returns the effective configuration as JSON, with secrets masked.
@@ -30,7 +30,7 @@ type Operations interface {
 	// Loggers returns the loggers of this node.
 	Loggers() []Logger
 	// SetLogger changes a logger's level on this node until it ends, or for a time.
-	SetLogger(name, level string, during time.Duration, by Order) error
+	SetLogger(name, level string, during time.Duration, by Actor) error
 }
 
 // Logger is one part of the program that logs.
@@ -68,11 +68,11 @@ func (s *Server) operationRoutes(handle handle) {
 
 func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		orderFields
+		actorFields
 		ID      string `json:"id"`
 		Address string `json:"address"`
 	}
-	by, err := readOrder(w, r, &body, &body.orderFields)
+	by, err := readActor(w, r, &body, &body.actorFields)
 	if err == nil {
 		err = s.control.AddMember(r.Context(), body.ID, body.Address, by)
 	}
@@ -81,10 +81,10 @@ func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		orderFields
+		actorFields
 		Force bool `json:"force,omitempty"`
 	}
-	by, err := readOrder(w, r, &body, &body.orderFields)
+	by, err := readActor(w, r, &body, &body.actorFields)
 	if err == nil {
 		err = s.control.RemoveMember(r.Context(), r.PathValue("id"), body.Force, by)
 	}
@@ -92,8 +92,8 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) promote(w http.ResponseWriter, r *http.Request) {
-	var body orderFields
-	by, err := readOrder(w, r, &body, &body)
+	var body actorFields
+	by, err := readActor(w, r, &body, &body)
 	if err == nil {
 		err = s.control.Promote(r.Context(), r.PathValue("id"), by)
 	}
@@ -102,10 +102,10 @@ func (s *Server) promote(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		orderFields
+		actorFields
 		To string `json:"to,omitempty"`
 	}
-	by, err := readOrder(w, r, &body, &body.orderFields)
+	by, err := readActor(w, r, &body, &body.actorFields)
 	if err == nil {
 		err = s.control.TransferLeadership(r.Context(), body.To, by)
 	}
@@ -123,8 +123,8 @@ func (s *Server) answerCluster(w http.ResponseWriter, err error) {
 // snapshot streams; the reason is in the header. What fails after the first byte
 // can only be shown by cutting the answer off.
 func (s *Server) snapshot(w http.ResponseWriter, r *http.Request) {
-	var body orderFields
-	by, err := readOrder(w, r, &body, &body)
+	var body actorFields
+	by, err := readActor(w, r, &body, &body)
 	out := &stream{w: w}
 	if err == nil {
 		err = s.control.Snapshot(r.Context(), out, by)
@@ -165,11 +165,11 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) setLogger(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		orderFields
+		actorFields
 		Level string `json:"level"`
 		For   string `json:"for,omitempty"`
 	}
-	by, err := readOrder(w, r, &body, &body.orderFields)
+	by, err := readActor(w, r, &body, &body.actorFields)
 	var during time.Duration
 	if err == nil && body.For != "" {
 		if during, err = time.ParseDuration(body.For); err != nil || during <= 0 {

@@ -16,11 +16,11 @@ import (
 // fakeOperations remembers what it was asked for.
 type fakeOperations struct {
 	did  []string
-	by   Order
+	by   Actor
 	fail error
 }
 
-func (f *fakeOperations) do(by Order, words ...string) error {
+func (f *fakeOperations) do(by Actor, words ...string) error {
 	f.did, f.by = append(f.did, strings.Join(words, " ")), by
 	return f.fail
 }
@@ -30,26 +30,26 @@ func (f *fakeOperations) Cluster() ha.Status {
 	return ha.Status{NodeID: "n1", LeaderID: "n1", Role: "leader", Term: 3, Members: []ha.Member{{ID: "n1", Voter: true, Leader: true, Reachable: &yes}}}
 }
 
-func (f *fakeOperations) AddMember(_ context.Context, id, address string, by Order) error {
+func (f *fakeOperations) AddMember(_ context.Context, id, address string, by Actor) error {
 	return f.do(by, "add", id, address)
 }
 
-func (f *fakeOperations) RemoveMember(_ context.Context, id string, force bool, by Order) error {
+func (f *fakeOperations) RemoveMember(_ context.Context, id string, force bool, by Actor) error {
 	if force {
 		return f.do(by, "remove by force", id)
 	}
 	return f.do(by, "remove", id)
 }
 
-func (f *fakeOperations) Promote(_ context.Context, id string, by Order) error {
+func (f *fakeOperations) Promote(_ context.Context, id string, by Actor) error {
 	return f.do(by, "promote", id)
 }
 
-func (f *fakeOperations) TransferLeadership(_ context.Context, to string, by Order) error {
+func (f *fakeOperations) TransferLeadership(_ context.Context, to string, by Actor) error {
 	return f.do(by, "transfer", to)
 }
 
-func (f *fakeOperations) Snapshot(_ context.Context, w io.Writer, by Order) error {
+func (f *fakeOperations) Snapshot(_ context.Context, w io.Writer, by Actor) error {
 	if err := f.do(by, "snapshot"); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (f *fakeOperations) Config() (json.RawMessage, error) {
 
 func (f *fakeOperations) Loggers() []Logger { return []Logger{{Name: "root", Level: "info"}} }
 
-func (f *fakeOperations) SetLogger(name, level string, during time.Duration, by Order) error {
+func (f *fakeOperations) SetLogger(name, level string, during time.Duration, by Actor) error {
 	return f.do(by, "logger", name, level, during.String())
 }
 

@@ -25,7 +25,7 @@ type Connector struct {
 	// not run it.
 	State string `json:"state"`
 	// Phase is what a running connector is at; "streaming" when all is well, or
-	// "initial rows" while those that stood in the tables at the start are published.
+	// "snapshot rows" while those that stood in the tables at the start are published.
 	Phase string `json:"phase,omitempty"`
 	// Wanted is what operators want of the connector, on every node.
 	Wanted    ha.RunStatus `json:"wanted"`
@@ -34,31 +34,31 @@ type Connector struct {
 	Source    *Source      `json:"source,omitempty"`
 	Position  Position     `json:"position"`
 	Published uint64       `json:"published_records"`
-	Terms     uint64       `json:"terms"`
+	Sessions  uint64       `json:"sessions"`
 	Queue     Queue        `json:"queue"`
 	// LagSeconds is the age of the oldest transaction that the source has committed and
 	// that is not published, 0 when there is none; absent while that is not known.
 	LagSeconds *float64           `json:"lag_seconds,omitempty"`
 	Backlog    *connector.Backlog `json:"backlog,omitempty"`
-	// Takeover are the seconds of each phase of the term that streams.
-	Takeover  map[string]float64   `json:"takeover_seconds,omitempty"`
-	SetAside  SetAside             `json:"set_aside"`
-	LastError *connector.LastError `json:"last_error"`
+	// Takeover are the seconds of each phase of the session that streams.
+	Takeover    map[string]float64   `json:"takeover_seconds,omitempty"`
+	Unpublished Unpublished          `json:"unpublished"`
+	LastError   *connector.LastError `json:"last_error"`
 	// UnseenTopics are those of which the connector can't see what a transaction left
 	// open in a partition without a leader; "*" stands for all.
 	UnseenTopics []string `json:"unseen_topics,omitempty"`
 }
 
-// SetAside are the rows that could not be published and were passed, by the policy or
+// Unpublished are the rows that could not be published and were passed, by the policy or
 // an operator's decision.
-type SetAside struct {
+type Unpublished struct {
 	// Rows counts since the process started; Last are the last of them.
-	Rows uint64        `json:"rows"`
-	Last []SetAsideRow `json:"last,omitempty"`
+	Rows uint64           `json:"rows"`
+	Last []UnpublishedRow `json:"last,omitempty"`
 }
 
-// SetAsideRow is one of them, without anything of what is in it.
-type SetAsideRow struct {
+// UnpublishedRow is one of them, without anything of what is in it.
+type UnpublishedRow struct {
 	// Transaction is a GTID, or file:pos of its end; Row the number of the row among
 	// its outbox rows, from 1.
 	Transaction string    `json:"transaction"`
@@ -90,13 +90,13 @@ type Source struct {
 	Transactions uint64 `json:"transactions"`
 	// EventTime is the commit time of the last transaction read.
 	EventTime *time.Time `json:"event_time,omitempty"`
-	// Initial says how far the reading of initial rows is; absent when there are none
+	// Initial says how far the reading of snapshot rows is; absent when there are none
 	// to come.
-	Initial *Initial `json:"initial,omitempty"`
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
 // Initial is the reading of the rows that stood in the outbox tables at the start.
-type Initial struct {
+type Snapshot struct {
 	// Table is the one being read.
 	Table      string `json:"table,omitempty"`
 	Tables     int    `json:"tables"`
@@ -118,13 +118,13 @@ type Position struct {
 	// Sequence is the number of the last published outbox row in the connector's life;
 	// where an operator sets the position it goes on 1,000,000,000 further.
 	Sequence uint64 `json:"sequence"`
-	// Initial says how far the initial rows are published; absent when there are none
+	// Initial says how far the snapshot rows are published; absent when there are none
 	// to come. The place in the binlog stands still until then.
-	Initial *InitialPosition `json:"initial,omitempty"`
+	Snapshot *SnapshotPosition `json:"snapshot,omitempty"`
 }
 
-// InitialPosition names the last initial row that is published.
-type InitialPosition struct {
+// SnapshotPosition names the last snapshot row that is published.
+type SnapshotPosition struct {
 	Database string   `json:"database,omitempty"`
 	Table    string   `json:"table,omitempty"`
 	Key      []string `json:"key,omitempty"`

@@ -28,18 +28,18 @@ const (
 	ByHeader     = "Binlog-Outbox-By"
 )
 
-// orderFields are in the body of every write.
-type orderFields struct {
+// actorFields are in the body of every write.
+type actorFields struct {
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 }
 
-// readOrder reads the body of a write into into, which embeds orderFields; nil
+// readActor reads the body of a write into into, which embeds actorFields; nil
 // stands for a body of these alone. The reason may be given in a header instead,
 // for clients that send no body.
-func readOrder(w http.ResponseWriter, r *http.Request, into any, said *orderFields) (Order, error) {
+func readActor(w http.ResponseWriter, r *http.Request, into any, said *actorFields) (Actor, error) {
 	if err := readBody(w, r, into); err != nil {
-		return Order{}, err
+		return Actor{}, err
 	}
 	reason, by := said.Reason, said.By
 	if reason == "" {
@@ -51,12 +51,12 @@ func readOrder(w http.ResponseWriter, r *http.Request, into any, said *orderFiel
 	reason, by = strings.TrimSpace(reason), strings.TrimSpace(by)
 	switch {
 	case reason == "":
-		return Order{}, &Problem{Status: http.StatusBadRequest, Code: CodeReasonRequired,
+		return Actor{}, &Problem{Status: http.StatusBadRequest, Code: CodeReasonRequired,
 			Detail: "say why, for the audit list: \"reason\" in the JSON body, or the header " + ReasonHeader}
 	case len(reason) > maxReason || len(by) > maxReason:
-		return Order{}, invalid(fmt.Sprintf("reason and by may have %d bytes each", maxReason))
+		return Actor{}, invalid(fmt.Sprintf("reason and by may have %d bytes each", maxReason))
 	}
-	return Order{By: asker(r, by), Reason: reason}, nil
+	return Actor{By: asker(r, by), Reason: reason}, nil
 }
 
 // asker is who asks, for the audit list. A name that is only claimed is marked.

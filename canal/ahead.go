@@ -16,7 +16,7 @@ import (
 
 // wanted asks for the columns of the outbox tables, where a position does not have them.
 func (s *Stream) wanted(ss *session, cfg Config, from position.Position) (map[schema.Name]*asked, error) {
-	if from.Columns != "" || cfg.tally != nil || cfg.scout != nil {
+	if from.Columns != "" || cfg.tally != nil || cfg.watermark != nil {
 		return nil, nil
 	}
 	cfg.progress("asking for the columns of the outbox tables")
@@ -61,7 +61,7 @@ func (s *Stream) know(ctx context.Context, cfg Config, from position.Position, a
 		}
 	}
 	if text := s.known.changed(); text != "" {
-		return s.queue.put(txn.Transaction{Mark: position.Mark{Columns: text}, Final: true})
+		return s.queue.put(txn.Transaction{Commit: position.Commit{Columns: text}, Final: true})
 	}
 	return nil
 }

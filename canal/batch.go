@@ -15,12 +15,12 @@ const rowOverhead = 16 + 16
 // batch collects the rows of one committed transaction and hands them on, in
 // parts when there are more than one part may hold.
 type batch struct {
-	w     *walker
-	mark  position.Mark
-	limit int // bytes of a part
-	rows  []schema.Row
-	bytes int
-	first uint64
+	w         *eventHandler
+	commitPos position.Commit
+	limit     int // bytes of a part
+	rows      []schema.Row
+	bytes     int
+	first     uint64
 }
 
 func (b *batch) add(r schema.Row, bytes int) error {
@@ -43,9 +43,9 @@ func (b *batch) emit(final bool) error {
 	}
 	b.w.stats.inserts.Add(inserted)
 	if final {
-		b.mark.Columns = b.w.shapes.known.changed()
+		b.commitPos.Columns = b.w.tableVersions.known.changed()
 	}
-	err := b.w.emit(txn.Transaction{Mark: b.mark, Rows: b.rows, FirstRow: b.first, Final: final, Bytes: b.bytes})
+	err := b.w.emit(txn.Transaction{Commit: b.commitPos, Rows: b.rows, FirstRow: b.first, Final: final, Bytes: b.bytes})
 	b.first += uint64(len(b.rows))
 	b.rows, b.bytes = nil, 0
 	return err

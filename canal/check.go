@@ -18,10 +18,10 @@ type plan struct {
 	from position.Position
 	// lost are transactions that the server lacks and that are to be accepted.
 	lost *position.Set
-	// phantoms are those of the position that are accepted as lost, now or earlier. They
+	// lostTransactions are those of the position that are accepted as lost, now or earlier. They
 	// are asked for: a server that was rebuilt gives their numbers to others, and would
 	// pass over those without a word.
-	phantoms *position.Set
+	lostTransactions *position.Set
 	// proof is the transaction to compare first; nil when there is none to.
 	proof *proof
 	// without is from without that transaction.
@@ -62,7 +62,7 @@ func check(s *session, server *Server, cfg Config, from position.Position) (plan
 		err = checkMariaDB(s, server, from)
 	} else {
 		p.from, p.lost, err = checkGTID(s, server, cfg, from)
-		p.askForPhantoms(cfg)
+		p.askForLostTransactions(cfg)
 	}
 	if err == nil {
 		p.prove(server, cfg, from)
@@ -70,9 +70,9 @@ func check(s *session, server *Server, cfg Config, from position.Position) (plan
 	return p, err
 }
 
-// askForPhantoms takes the transactions that are accepted as lost out of what the
+// askForLostTransactions takes the transactions that are accepted as lost out of what the
 // server is told not to send.
-func (p *plan) askForPhantoms(cfg Config) {
+func (p *plan) askForLostTransactions(cfg Config) {
 	gone := position.NewSet(position.MySQL)
 	for _, set := range []*position.Set{cfg.Accepted, p.lost} {
 		if set != nil {
@@ -81,7 +81,7 @@ func (p *plan) askForPhantoms(cfg Config) {
 	}
 	if gone = gone.Intersect(p.from.Set); !gone.IsEmpty() {
 		p.from.Set = p.from.Set.Subtract(gone)
-		p.phantoms = gone
+		p.lostTransactions = gone
 	}
 }
 
@@ -141,9 +141,9 @@ func missing(s *session, server *Server, cfg Config, ours *position.Set) (lost *
 	if why := s.mayGet(server, lacks); why != "" {
 		return nil, lagging(lacks, why)
 	}
-	if cfg.OnPhantoms == nil {
-		e := newError(Phantoms, nil, "the server lacks transactions of other servers that were already published: %s; the primary that had them is gone and no other server got them. "+
-			"Bring them to this server, or accept that their events have no rows (source.phantoms=accept)", lacks)
+	if cfg.OnLostTransactions == nil {
+		e := newError(LostTransactions, nil, "the server lacks transactions of other servers that were already published: %s; the primary that had them is gone and no other server got them. "+
+			"Bring them to this server, or accept that their events have no rows (source.lost_transactions=accept)", lacks)
 		e.Difference = lacks.String()
 		return nil, e
 	}
@@ -159,7 +159,7 @@ func behind(lacks *position.Set) *Error {
 	return e
 }
 
-// returned looks for accepted phantoms that the server has after all. Either the
+// returned looks for accepted lost transactions that the server has after all. Either the
 // failed primary is back and has given their numbers to others, which a reader
 // that knows these numbers would never get, or its last transactions were brought
 // over.

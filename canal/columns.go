@@ -22,16 +22,16 @@ const (
 	maxOtherTables = 64
 )
 
-// columns are those of the outbox tables at the walker's place, and those of other
+// columns are those of the outbox tables at the event handler's place, and those of other
 // tables in the same databases that DDL has made or changed: they may become outbox
-// tables by their name. It is owned by the walker.
+// tables by their name. It is owned by the event handler.
 type columns struct {
 	source  ddl.Source
 	catalog *ddl.Catalog
 	match   func(database, table string) (bool, error)
 	// others are those that are no outbox tables, the one met last at the end.
 	others []schema.Name
-	// saved is what the last mark, or the position, has.
+	// saved is what the last commit position, or the position, has.
 	saved string
 	dirty bool
 }
@@ -176,7 +176,7 @@ func (c *columns) forget(n schema.Name) {
 	c.dirty = true
 }
 
-// changed is what a mark says of the columns: nothing when they are those of the mark
+// changed is what a commit position says of the columns: nothing when they are those of the commit position
 // before.
 func (c *columns) changed() string {
 	if c == nil || !c.dirty {

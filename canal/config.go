@@ -79,13 +79,13 @@ type Config struct {
 	// other origins are not handed on, and whether the server has purged or lacks
 	// their transactions does not matter. It must be pure. MySQL only.
 	Origins func(source uuid.UUID) (bool, error)
-	// OnPhantoms is called when the server lacks transactions of other servers that
+	// OnLostTransactions is called when the server lacks transactions of other servers that
 	// the position has: a failed primary's last ones that no other server got. Nil
-	// refuses to go on with Phantoms. Its error ends the opening. What it accepts is
+	// refuses to go on with LostTransactions. Its error ends the opening. What it accepts is
 	// to be in Accepted at later openings. server is the one that lacks them (its
 	// server_uuid). MySQL only.
-	OnPhantoms func(ctx context.Context, lost *position.Set, server string) error
-	// Accepted are the phantoms accepted at earlier openings; nil means none.
+	OnLostTransactions func(ctx context.Context, lost *position.Set, server string) error
+	// Accepted are the lost transactions accepted at earlier openings; nil means none.
 	Accepted *position.Set
 	// Progress is told what an opening is at; nil means nobody.
 	Progress func(step string)
@@ -98,17 +98,17 @@ type Config struct {
 	// XA transaction: what can't be read, or not at its place, can't be refused later on.
 	RefusePartialUpdates bool
 
-	// scout reads for those who look for what has become of rows: deleted rows come
+	// watermark reads for those who look for what has become of rows: deleted rows come
 	// too, and heartbeats in quick succession tell the place that is reached.
-	scout *scout
+	watermark *watermark
 	// tally looks for a place.
 	tally *tally
 	// toEnd asks for the binlog up to its present end.
 	toEnd bool
 
-	// InitialOnly ends with the rows that stood in the tables at the start: nothing
+	// SnapshotOnly ends with the rows that stood in the tables at the start: nothing
 	// is streamed after them.
-	InitialOnly bool
+	SnapshotOnly bool
 
 	// Heartbeat is the period at which an idle server is asked to send a sign of
 	// life; default 10 s. After 2.5 periods of silence the connection is given up, but
@@ -210,7 +210,7 @@ func (c Config) validate() error {
 
 // readTimeout is how long the server may be silent: two heartbeats may be lost.
 func (c Config) readTimeout() time.Duration {
-	if c.scout != nil {
+	if c.watermark != nil {
 		return max(c.Heartbeat, defaultHeartbeat) * 5 / 2
 	}
 	return c.Heartbeat * 5 / 2

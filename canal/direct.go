@@ -26,7 +26,7 @@ func isDirect(t byte, meta uint16) bool {
 }
 
 // areDirect reports whether all columns that are wanted are direct.
-func (sh *shape) areDirect() bool {
+func (sh *tableVersion) areDirect() bool {
 	for i, t := range sh.types {
 		if (sh.want == nil || sh.want[i]) && !isDirect(t, sh.metas[i]) {
 			return false
@@ -65,7 +65,7 @@ func directValue(data []byte, t byte, meta uint16) any {
 
 // direct decodes the rows of an event, in images of one or two a row, whose wanted
 // columns are all direct. The rows keep body.
-func (sh *shape) direct(body []byte, images []rowsHead, f func(schema.Row) error) error {
+func (sh *tableVersion) direct(body []byte, images []rowsHead, f func(schema.Row) error) error {
 	for data := body[images[0].prefix:]; len(data) > 0; {
 		var values [2][]any
 		for i := range images {
@@ -84,7 +84,7 @@ func (sh *shape) direct(body []byte, images []rowsHead, f func(schema.Row) error
 }
 
 // directImage decodes the image at the start of data and returns its length.
-func (sh *shape) directImage(data []byte, h *rowsHead, values []any) (int, error) {
+func (sh *tableVersion) directImage(data []byte, h *rowsHead, values []any) (int, error) {
 	nulls := (h.countPresent() + 7) / 8
 	if len(data) < nulls {
 		return 0, errShortRow

@@ -70,12 +70,12 @@ func directRow(r *rand.Rand, t canaltest.Table, omitted []bool) []any {
 	return row
 }
 
-func shapeOf(t *testing.T, table canaltest.Table, head [][]byte, wanted []int) (*canal.Shape, *canaltest.Binlog) {
+func versionOf(t *testing.T, table canaltest.Table, head [][]byte, wanted []int) (*canal.TableVersion, *canaltest.Binlog) {
 	t.Helper()
 	b := canaltest.NewBinlog(position.MySQL, "binlog.000001", 4)
 	b.Events = nil
 	b.Map(table)
-	sh, err := canal.NewShape(head, b.Events[0], wanted)
+	sh, err := canal.NewTableVersion(head, b.Events[0], wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestDirectRowsAreGoMySQLs(t *testing.T) {
 			}
 			wanted = append([]int{0}, wanted...)
 		}
-		sh, b := shapeOf(t, table, head, wanted)
+		sh, b := versionOf(t, table, head, wanted)
 		if !sh.Direct() {
 			t.Fatalf("a table of %+v is not direct", table.Columns)
 		}
@@ -164,10 +164,10 @@ func TestNotDirect(t *testing.T) {
 	table := canaltest.Outbox()
 	table.Columns = append(table.Columns, canaltest.Column{Name: "at", Type: mysql.MYSQL_TYPE_DATE})
 	head := mysqlLog().Events
-	if sh, _ := shapeOf(t, table, head, []int{0, 4}); !sh.Direct() {
+	if sh, _ := versionOf(t, table, head, []int{0, 4}); !sh.Direct() {
 		t.Error("a type that is not wanted counts")
 	}
-	if sh, _ := shapeOf(t, table, head, []int{0, 5}); sh.Direct() {
+	if sh, _ := versionOf(t, table, head, []int{0, 5}); sh.Direct() {
 		t.Error("a type that is wanted does not count")
 	}
 }

@@ -8,8 +8,8 @@
 //
 // # From packet to transaction
 //
-// go-mysql's BinlogSyncer reads packets (raw mode) and calls the walker for each
-// event, on the one goroutine that reads. The walker looks at headers, GTIDs,
+// go-mysql's BinlogSyncer reads packets (raw mode) and calls the event handler for each
+// event, on the one goroutine that reads. The event handler looks at headers, GTIDs,
 // table maps and ends of transactions. Rows events of outbox tables are held as
 // they came, in memory or, from Config.SpoolThreshold on, in a file; at the
 // commit they are decoded and put into the queue from which Stream.Next takes
@@ -41,8 +41,8 @@
 // server; that is logged.
 //
 // What the server lacks is either its own (Behind: reset, restored, crashed), or
-// others' (Phantoms: lost with a failed primary; Lagging: yet to come). Phantoms may
-// be accepted (Config.OnPhantoms); they stay in the position, and should the server
+// others' (LostTransactions: lost with a failed primary; Lagging: yet to come). LostTransactions may
+// be accepted (Config.OnLostTransactions); they stay in the position, and should the server
 // have them one day after all, that stops the stream.
 //
 // With several hosts all are asked at the same time, and the first one in the order

@@ -52,9 +52,9 @@ const (
 	// it is not in the binlog and the table is gone (retry: tables are renamed and
 	// dropped to come back, and grants get corrected while we wait).
 	UnknownTable
-	// ShapeMismatch is returned when the row in the binlog does not fit the
+	// SchemaMismatch is returned when the row in the binlog does not fit the
 	// table's columns.
-	ShapeMismatch
+	SchemaMismatch
 	// PreparedXA is returned at an XA PREPARE that holds outbox rows.
 	PreparedXA
 	// Incident is returned when the server says that its binlog lost events.
@@ -75,9 +75,9 @@ const (
 	// that was already published: it lost transactions and gave their numbers to
 	// others.
 	Diverged
-	// Phantoms is returned when the server lacks published transactions of other
+	// LostTransactions is returned when the server lacks published transactions of other
 	// servers: a failed primary's last ones, which no other server got.
-	Phantoms
+	LostTransactions
 	// Lagging is returned when a replica has not yet applied what was published (retry).
 	Lagging
 	// NoPrimary is returned when none of several hosts takes writes (retry).
@@ -107,7 +107,7 @@ var kinds = [...]struct {
 	StatementFormat:      {"statement_format", false},
 	MissingColumn:        {"missing_column", false},
 	UnknownTable:         {"unknown_table", true},
-	ShapeMismatch:        {"shape_mismatch", false},
+	SchemaMismatch:       {"schema_mismatch", false},
 	PreparedXA:           {"prepared_xa", false},
 	Incident:             {"incident", false},
 	Undecodable:          {"undecodable", false},
@@ -116,7 +116,7 @@ var kinds = [...]struct {
 	BadConfig:            {"bad_config", false},
 	ServerFailed:         {"server_failed", true},
 	Diverged:             {"source_diverged", false},
-	Phantoms:             {"phantoms", false},
+	LostTransactions:     {"lost_transactions", false},
 	Lagging:              {"lagging", true},
 	NoPrimary:            {"no_primary", true},
 	PartialUpdate:        {"partial_update", false},
@@ -146,7 +146,7 @@ type Error struct {
 	// Table names the outbox table concerned ("database.table"), if one is.
 	Table string
 	// Difference is the exact GTID set (or file) that is missing, for Purged,
-	// Behind, Phantoms and Lagging, or that is another one, for Diverged.
+	// Behind, LostTransactions and Lagging, or that is another one, for Diverged.
 	Difference string
 
 	msg string

@@ -29,7 +29,7 @@ func TestMariaDB(t *testing.T) {
 		b.Query("shop", "ROLLBACK")
 		f := newFeed(t).maria().walk(b)
 		f.want("1[1] 2[] 3[3] 4[]")
-		if g := f.out[0].Mark.GTID; g != maria(1) {
+		if g := f.out[0].Commit.GTID; g != maria(1) {
 			t.Errorf("GTID is %v", g)
 		}
 	})
@@ -60,7 +60,7 @@ func TestMariaDB(t *testing.T) {
 		}
 		f := newFeed(t).maria().walk(b)
 		f.want("1[0] 2[1] 3[2]")
-		if got := f.out[2].Mark.Pos; got != b.Pos {
+		if got := f.out[2].Commit.Pos; got != b.Pos {
 			t.Errorf("position is %d, want %d", got, b.Pos)
 		}
 	})
@@ -109,7 +109,7 @@ func TestBadEvents(t *testing.T) {
 				o.Columns = o.Columns[:4]
 				b.Insert(o, row(1)[:4])
 			})
-		}, canal.ShapeMismatch, gtid(1)},
+		}, canal.SchemaMismatch, gtid(1)},
 		{"bad text", func(b *canaltest.Binlog) {
 			b.Transaction(gtid(1), func() {
 				o := canaltest.Outbox()

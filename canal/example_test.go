@@ -8,7 +8,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
-// Whoever reads a stream keeps where it is by the marks of what was handed on.
+// Whoever reads a stream keeps where it is by the commit positions of what was handed on.
 func ExampleOpen() {
 	ctx := context.Background()
 	outbox := schema.Name{Database: "shop", Table: "outbox"}
@@ -37,8 +37,8 @@ func ExampleOpen() {
 			return
 		}
 		for _, tx := range transactions {
-			fmt.Println(tx.Mark.GTID, len(tx.Rows))
-			at.Advance(tx.Mark) // only where the transaction ends
+			fmt.Println(tx.Commit.GTID, len(tx.Rows))
+			at.Advance(tx.Commit) // only where the transaction ends
 		}
 	}
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
-// Walker feeds events to the reader without a connection.
-type Walker struct {
-	w     *walker
+// EventHandler feeds events to the reader without a connection.
+type EventHandler struct {
+	w     *eventHandler
 	stats stats
 }
 
-// NewWalker makes a walker; columns answers for information_schema, of a server
+// NewEventHandler makes a event handler; columns answers for information_schema, of a server
 // that has come as far as reached.
-func NewWalker(cfg Config, flavor position.Flavor, from position.Position,
+func NewEventHandler(cfg Config, flavor position.Flavor, from position.Position,
 	columns func(schema.Name) ([]schema.ColumnInfo, error), emit func(txn.Transaction) error, reached ...position.Position,
-) *Walker {
-	w := &Walker{}
-	w.w = newWalker(cfg.withDefaults(), flavor, from, emit, &w.stats)
-	w.w.shapes.columns = func(n schema.Name) (a asked, err error) {
+) *EventHandler {
+	w := &EventHandler{}
+	w.w = newEventHandler(cfg.withDefaults(), flavor, from, emit, &w.stats)
+	w.w.tableVersions.columns = func(n schema.Name) (a asked, err error) {
 		a.columns, err = columns(n)
 		if len(reached) > 0 {
 			a.at = reached[0]
@@ -34,9 +34,9 @@ func NewWalker(cfg Config, flavor position.Flavor, from position.Position,
 	return w
 }
 
-// Await makes the walker compare a transaction first; proven is called when the
+// Await makes the event handler compare a transaction first; proven is called when the
 // walk can go on.
-func (w *Walker) Await(g position.GTID, committed time.Time, executed *position.Set, proven func()) {
+func (w *EventHandler) Await(g position.GTID, committed time.Time, executed *position.Set, proven func()) {
 	w.w.proof = &proof{gtid: g, committed: committed, executed: executed, proven: proven}
 }
 
@@ -47,13 +47,13 @@ var (
 )
 
 // SetSize tells how large all files are.
-func (w *Walker) SetSize(n uint64) {
+func (w *EventHandler) SetSize(n uint64) {
 	w.w.size = func(string) (uint64, error) { return n, nil }
 }
 
 // Handle takes one event. It is overwritten afterwards, as the memory of the
 // connection's reader is: nothing may have been kept of it.
-func (w *Walker) Handle(raw []byte) error {
+func (w *EventHandler) Handle(raw []byte) error {
 	lent := bytes.Clone(raw)
 	err := w.w.handle(lent, false)
 	for i := range lent {
@@ -63,23 +63,23 @@ func (w *Walker) Handle(raw []byte) error {
 }
 
 // HandleLent takes one event and leaves it alone.
-func (w *Walker) HandleLent(raw []byte) error { return w.w.handle(raw, false) }
+func (w *EventHandler) HandleLent(raw []byte) error { return w.w.handle(raw, false) }
 
 // Close removes the spool.
-func (w *Walker) Close() error {
+func (w *EventHandler) Close() error {
 	w.w.inner.close()
 	return w.w.hold.reset(0)
 }
 
 // Counts returns the counters: inserts, updates, deletes, transactions, rolled back.
-func (w *Walker) Counts() [5]uint64 {
+func (w *EventHandler) Counts() [5]uint64 {
 	s := &w.stats
 	return [5]uint64{s.inserts.Load(), s.updates.Load(), s.deletes.Load(), s.transactions.Load(), s.rolledBack.Load()}
 }
 
 // Held is the number of bytes of the open transaction, and how many of them are
 // in memory.
-func (w *Walker) Held() (all, memory int64) {
+func (w *EventHandler) Held() (all, memory int64) {
 	for _, e := range w.w.hold.events {
 		memory += int64(len(e.raw))
 	}
@@ -125,13 +125,13 @@ func (p *packets) SetLimit(n int) (before int) {
 // Next takes a packet.
 func (p *packets) Next() ([]byte, bool, error) { return p.next() }
 
-// Shape decodes the rows behind a table map.
-type Shape = shape
+// TableVersion decodes the rows behind a table map.
+type TableVersion = tableVersion
 
-// NewShape makes a shape out of the event with the table map; one of head describes
+// NewTableVersion makes a shape out of the event with the table map; one of head describes
 // the format. Nil wants all columns.
-func NewShape(head [][]byte, tableMapEvent []byte, wanted []int) (*Shape, error) {
-	s := shapes{flavor: position.MySQL, columns: func(schema.Name) (asked, error) { return asked{}, nil }}
+func NewTableVersion(head [][]byte, tableMapEvent []byte, wanted []int) (*TableVersion, error) {
+	s := tableVersions{flavor: position.MySQL, columns: func(schema.Name) (asked, error) { return asked{}, nil }}
 	if wanted != nil {
 		s.needed = func(*schema.Table) []int { return wanted }
 	}
@@ -153,16 +153,16 @@ func NewShape(head [][]byte, tableMapEvent []byte, wanted []int) (*Shape, error)
 }
 
 // Direct reports whether go-mysql is left out.
-func (sh *shape) Direct() bool { return sh.isDirect }
+func (sh *tableVersion) Direct() bool { return sh.isDirect }
 
 // LeaveToGoMySQL has go-mysql read the rows.
-func (sh *shape) LeaveToGoMySQL() { sh.isDirect = false }
+func (sh *tableVersion) LeaveToGoMySQL() { sh.isDirect = false }
 
 // IsDirect reports whether a type is read without go-mysql.
 var IsDirect = isDirect
 
 // Rows decodes an event.
-func (sh *shape) Rows(raw []byte) (rows []schema.Row, err error) {
+func (sh *tableVersion) Rows(raw []byte) (rows []schema.Row, err error) {
 	err = sh.rows(raw, 1<<20, func(r schema.Row) error {
 		rows = append(rows, r)
 		return nil
@@ -170,12 +170,12 @@ func (sh *shape) Rows(raw []byte) (rows []schema.Row, err error) {
 	return rows, err
 }
 
-// Tally is a tally, for tests that have a Walker look for a place.
+// Tally is a tally, for tests that have a EventHandler look for a place.
 type Tally struct{ t *tally }
 
-// Seek has the walker look for a place behind from on a server that is at end. rows gets
+// Seek has the event handler look for a place behind from on a server that is at end. rows gets
 // what Locate hands out.
-func (w *Walker) Seek(at Place, from, end position.Position, rows func(*schema.Row)) *Tally {
+func (w *EventHandler) Seek(at BinlogOffset, from, end position.Position, rows func(*schema.Row)) *Tally {
 	t := &tally{place: at, end: end, rows: rows, cut: -1}
 	t.out.Before = from
 	w.w.tally = t

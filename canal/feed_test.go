@@ -47,7 +47,7 @@ type feed struct {
 	from   position.Position
 	tables map[string][]schema.ColumnInfo
 
-	w   *canal.Walker
+	w   *canal.EventHandler
 	out []txn.Transaction
 	err error
 }
@@ -63,7 +63,7 @@ func newFeed(t *testing.T) *feed {
 
 func (f *feed) start() {
 	f.t.Helper()
-	f.w = canal.NewWalker(f.cfg, f.flavor, f.from,
+	f.w = canal.NewEventHandler(f.cfg, f.flavor, f.from,
 		func(n schema.Name) ([]schema.ColumnInfo, error) { return f.tables[n.String()], nil },
 		func(t txn.Transaction) error { f.out = append(f.out, t); return nil })
 	f.t.Cleanup(func() {
@@ -104,9 +104,9 @@ func idsOf(all []txn.Transaction) string {
 		for _, r := range t.Rows {
 			ids = append(ids, fmt.Sprint(r.After[0]))
 		}
-		part := fmt.Sprintf("%d", t.Mark.GTID.Seq)
-		if t.Mark.First < t.Mark.GTID.Seq {
-			part = fmt.Sprintf("%d-%d", t.Mark.First, t.Mark.GTID.Seq)
+		part := fmt.Sprintf("%d", t.Commit.GTID.Seq)
+		if t.Commit.First < t.Commit.GTID.Seq {
+			part = fmt.Sprintf("%d-%d", t.Commit.First, t.Commit.GTID.Seq)
 		}
 		part += fmt.Sprint(ids)
 		if !t.Final {

@@ -13,10 +13,10 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
-// FuzzWalker feeds any bytes as events: first a good format description, then
+// FuzzEventHandler feeds any bytes as events: first a good format description, then
 // what the fuzzer makes, cut at the sizes in the headers. Nothing may panic, and
 // what is an error must be an *Error or come from the test itself.
-func FuzzWalker(f *testing.F) {
+func FuzzEventHandler(f *testing.F) {
 	seed := func(maria bool, build func(b *canaltest.Binlog)) {
 		b := mysqlLog()
 		if maria {
@@ -55,7 +55,7 @@ func FuzzWalker(f *testing.F) {
 		from := position.Position{Set: position.NewSet(flavor), File: "binlog.000001", Pos: 4}
 		cfg := canal.Config{ServerID: 1, Tables: canal.Tables{Match: isOutbox}, SpoolDir: t.TempDir(), SpoolThreshold: 1 << 16, MaxUncompressed: 1 << 20}
 		rows := 0
-		w := canal.NewWalker(cfg, flavor, from, func(schema.Name) ([]schema.ColumnInfo, error) { return described(), nil },
+		w := canal.NewEventHandler(cfg, flavor, from, func(schema.Name) ([]schema.ColumnInfo, error) { return described(), nil },
 			func(tr txn.Transaction) error { rows += len(tr.Rows); return nil })
 		defer func() {
 			if err := w.Close(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
-// group is the transaction being read. Its rows are in walker.hold.
+// group is the transaction being read. Its rows are in event handler.hold.
 type group struct {
 	// known is true from the GTID event on, open from BEGIN on (or what stands
 	// for it). A statement in a group that is not open commits by itself.
@@ -36,7 +36,7 @@ type unlogged struct {
 }
 
 // begin starts a group at its GTID event.
-func (w *walker) begin(h header, e gtidEvent, err error) error {
+func (w *eventHandler) begin(h header, e gtidEvent, err error) error {
 	if err != nil {
 		return w.fail(Undecodable, err, "reading a GTID event")
 	}
@@ -57,7 +57,7 @@ func (w *walker) begin(h header, e gtidEvent, err error) error {
 		return w.anonymous()
 	}
 	w.group.known, w.group.gtid = true, e
-	if w.phantoms != nil && w.phantoms.Has(e.gtid) {
+	if w.lostTransactions != nil && w.lostTransactions.Has(e.gtid) {
 		return w.fail(Diverged, cameBack(e.gtid.String()), "")
 	}
 	if err := w.admit(h, e); err != nil {
@@ -76,7 +76,7 @@ func (w *walker) begin(h header, e gtidEvent, err error) error {
 }
 
 // admit decides whether a transaction is handed on, passed over or dropped.
-func (w *walker) admit(h header, e gtidEvent) error {
+func (w *eventHandler) admit(h header, e gtidEvent) error {
 	if w.proof != nil {
 		return w.prove(h, e)
 	}
@@ -95,14 +95,14 @@ func (w *walker) admit(h header, e gtidEvent) error {
 	return nil
 }
 
-func (w *walker) anonymous() error {
+func (w *eventHandler) anonymous() error {
 	return w.fail(AnonymousTransaction, nil, "a transaction without GTID came, though the position is a GTID set: the server runs or ran with gtid_mode other than ON; "+
 		"set gtid_mode=ON, or start again from a file and position")
 }
 
 // implicit starts a group without a GTID event, as servers before MySQL 5.7 with
 // GTIDs off write them.
-func (w *walker) implicit() error {
+func (w *eventHandler) implicit() error {
 	if w.group.known {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (w *walker) implicit() error {
 
 // query handles statements: the ends of transactions, DDL, and what should not
 // be there.
-func (w *walker) query(h header, body []byte) error {
+func (w *eventHandler) query(h header, body []byte) error {
 	q, err := parseQuery(h.kind, body)
 	if err == nil && h.kind == replication.MARIADB_QUERY_COMPRESSED_EVENT {
 		q.sql, err = inflateMaria(q.sql, w.limits.uncompressed)
@@ -140,7 +140,7 @@ func (w *walker) query(h header, body []byte) error {
 	return w.statement(h, &s)
 }
 
-func (w *walker) open() error {
+func (w *eventHandler) open() error {
 	if w.group.open && (w.flavor != position.MariaDB || !w.hold.empty()) {
 		return w.fail(Undecodable, nil, "a transaction begins inside another")
 	}
@@ -149,7 +149,7 @@ func (w *walker) open() error {
 	return nil
 }
 
-func (w *walker) statement(h header, s *schema.Statement) error {
+func (w *eventHandler) statement(h header, s *schema.Statement) error {
 	switch s.Kind {
 	case schema.Begin:
 		return w.open()
@@ -195,15 +195,15 @@ func (w *walker) statement(h header, s *schema.Statement) error {
 }
 
 // follow carries the columns of tables through the statement at hand.
-func (w *walker) follow(h header) {
-	if w.shapes.known == nil || w.group.pass == drop || w.skipTo > 0 {
+func (w *eventHandler) follow(h header) {
+	if w.tableVersions.known == nil || w.group.pass == drop || w.skipTo > 0 {
 		return // the position's columns are those behind it
 	}
 	s := w.ddl()
 	// A temporary table hides one that has its name.
 	const threadSpecific = 0x4
 	s.Failed = s.Failed || h.flags&threadSpecific != 0 && !bytes.Contains(bytes.ToUpper(s.SQL), []byte("TEMPORARY"))
-	out := w.shapes.known.apply(s)
+	out := w.tableVersions.known.apply(s)
 	for _, n := range out.Unknown {
 		if outbox, err := w.tables.match(n.Database, n.Table); outbox || err != nil {
 			w.log.Warn("a statement changed an outbox table in a way that is not followed; its columns will be asked of the server",
@@ -215,8 +215,8 @@ func (w *walker) follow(h header) {
 // tooLate notices that rows before a change of their table were read with the
 // columns after it: their names came from a server that had made the change
 // already, and number and types did not give it away.
-func (w *walker) tooLate(s *schema.Statement) error {
-	if !s.Reshapes || w.group.pass == drop || w.skipTo > 0 {
+func (w *eventHandler) tooLate(s *schema.Statement) error {
+	if !s.AltersColumns || w.group.pass == drop || w.skipTo > 0 {
 		return nil
 	}
 	for _, tab := range w.tables.outbox {
@@ -224,20 +224,20 @@ func (w *walker) tooLate(s *schema.Statement) error {
 			continue
 		}
 		for _, tm := range tab.maps {
-			if tm.shape == nil || !w.isBefore(tm.shape.asOf) {
+			if tm.tableVersion == nil || !w.isBefore(tm.tableVersion.asOf) {
 				continue
 			}
-			e := newError(ShapeMismatch, nil, "outbox table %s was changed here, and rows before the change have been read with its present columns, since the binlog does not tell their names: "+
+			e := newError(SchemaMismatch, nil, "outbox table %s was changed here, and rows before the change have been read with its present columns, since the binlog does not tell their names: "+
 				"look whether what was published of this table up to here is right, then start the connector again; set binlog_row_metadata=FULL so that the binlog tells the columns of its time", tab.name)
 			e.Table = tab.name.String()
-			return w.fail(ShapeMismatch, e, "")
+			return w.fail(SchemaMismatch, e, "")
 		}
 	}
 	return nil
 }
 
 // isBefore reports whether the server had the transaction at hand when it was at p.
-func (w *walker) isBefore(p position.Position) bool {
+func (w *eventHandler) isBefore(p position.Position) bool {
 	if p.Set != nil {
 		return p.Set.Has(w.group.gtid.gtid)
 	}
@@ -247,7 +247,7 @@ func (w *walker) isBefore(p position.Position) bool {
 
 // statementFormat notes a statement that wrote rows and touches an outbox table.
 // Such rows can't be had; whether it matters is decided at the commit.
-func (w *walker) statementFormat(s *schema.Statement) error {
+func (w *eventHandler) statementFormat(s *schema.Statement) error {
 	name, touched := w.tables.touchesOutbox(s)
 	switch {
 	case !touched:
@@ -257,7 +257,7 @@ func (w *walker) statementFormat(s *schema.Statement) error {
 	case s.Deletes && !s.Everything:
 		w.unlogged(s, name, "rows were deleted in statement format; that is passed over, as deletes are no events")
 		return w.indirectly(s)
-	case s.Updates && !s.Everything && !w.shapes.keys:
+	case s.Updates && !s.Everything && !w.tableVersions.keys:
 		w.unlogged(s, name, "rows were updated in statement format; that is passed over, as updates are to be skipped")
 		return w.indirectly(s)
 	}
@@ -271,28 +271,28 @@ func (w *walker) statementFormat(s *schema.Statement) error {
 // rowsByDDL notes a statement by which rows come into an outbox table, or leave it, as a
 // whole: those that come were not published and can't be, unless they lay in the table
 // before, as with tools that change a table by means of a copy.
-func (w *walker) rowsByDDL(s *schema.Statement) {
+func (w *eventHandler) rowsByDDL(s *schema.Statement) {
 	name, touched := w.tables.touchesOutbox(s)
 	switch {
 	case !touched || w.group.pass != handOn:
 	case s.Brings:
 		w.unlogged(s, name, "a table, partition or tablespace was put in place; rows that came with it and were not published before never will be")
-	case w.scout != nil:
+	case w.watermark != nil:
 		w.unlogged(s, name, "rows were removed by TRUNCATE, DROP or the like")
 	}
 }
 
-func (w *walker) unlogged(s *schema.Statement, table, what string) {
+func (w *eventHandler) unlogged(s *schema.Statement, table, what string) {
 	if w.skipTo == 0 {
 		w.group.unlogged = append(w.group.unlogged, unlogged{s, table, what})
 	}
 }
 
 // tell tells of the group's statements that changed outbox tables without row events.
-func (w *walker) tell() {
+func (w *eventHandler) tell() {
 	for _, u := range w.group.unlogged {
-		if w.scout != nil {
-			w.scout.removed(u.statement)
+		if w.watermark != nil {
+			w.watermark.removed(u.statement)
 			continue // the stream that comes after it will tell
 		}
 		w.stats.unlogged.Add(1)
@@ -305,7 +305,7 @@ func (w *walker) tell() {
 // whole. Rows of the first half must wait for an XA COMMIT that may come days
 // later, behind any number of other transactions and restarts; no position could
 // say so. So they stop the stream, unless there are none.
-func (w *walker) xaPrepare(h header, body []byte) error {
+func (w *eventHandler) xaPrepare(h header, body []byte) error {
 	r := reader{b: body}
 	onePhase := r.uint(1) != 0
 	if r.bad {
@@ -341,12 +341,12 @@ var errHoldsRow = errors.New("a row that is published")
 // holdsRows reports whether rows are held that are published if the transaction
 // commits, or refused: anything but updates that leave the primary key alone, where those
 // are not to be refused. It uses up what is held.
-func (w *walker) holdsRows() (bool, error) {
+func (w *eventHandler) holdsRows() (bool, error) {
 	err := w.hold.each(func(tm *tableMap, raw []byte) error {
 		if !isUpdate(replication.EventType(raw[4])) || w.refusePartial {
 			return errHoldsRow
 		}
-		sh, err := w.shapes.of(tm)
+		sh, err := w.tableVersions.of(tm)
 		if err != nil {
 			return err
 		}
@@ -364,12 +364,12 @@ func (w *walker) holdsRows() (bool, error) {
 }
 
 // rollback ends a group whose changes are undone. Its GTID is used up all the same.
-func (w *walker) rollback(h header) error {
+func (w *eventHandler) rollback(h header) error {
 	if w.group.pass != drop {
 		w.stats.rolledBack.Add(1)
 	}
 	w.group.fault, w.group.updates, w.group.deletes, w.group.unlogged = nil, 0, 0, nil
-	w.tally.rollBack(tallyMark{})
+	w.tally.rollBack(tallyCommit{})
 	if err := w.hold.reset(w.limits.spool); err != nil {
 		return w.fail(SpoolFailed, err, "dropping the rows of a rolled back transaction")
 	}
@@ -378,7 +378,7 @@ func (w *walker) rollback(h header) error {
 
 // dropUnfinished forgets a group that the binlog ends in the middle of: the
 // server crashed while writing it, and rolled it back at its restart.
-func (w *walker) dropUnfinished(why string) {
+func (w *eventHandler) dropUnfinished(why string) {
 	if !w.group.known {
 		return
 	}
@@ -392,13 +392,13 @@ func (w *walker) dropUnfinished(why string) {
 	w.clearGroup()
 }
 
-func (w *walker) clearGroup() {
+func (w *eventHandler) clearGroup() {
 	w.group = group{}
 	w.tables.closeStatement()
 }
 
 // commit ends a group whose changes stay: its rows are decoded and handed on.
-func (w *walker) commit(h header) error {
+func (w *eventHandler) commit(h header) error {
 	if !w.group.known {
 		return w.fail(Undecodable, nil, "a commit came outside of any transaction")
 	}
@@ -409,26 +409,26 @@ func (w *walker) commit(h header) error {
 }
 
 // finish hands on the group with what is held of it, and makes room for the next.
-func (w *walker) finish(h header) error {
+func (w *eventHandler) finish(h header) error {
 	if w.skipTo > 0 {
 		return w.skip()
 	}
 	if w.group.pass == drop {
 		return w.dropped(h)
 	}
-	mark := w.mark(h)
+	commitPos := w.commitPos(h)
 	if w.tally != nil {
-		err := w.tally.ends(w, mark)
+		err := w.tally.ends(w, commitPos)
 		w.clearGroup()
 		return errors.Join(err, w.hold.reset(w.limits.spool))
 	}
 	w.tell()
 	if w.hold.empty() {
-		mark.Columns = w.shapes.known.changed()
-		if err := w.emit(txn.Transaction{Mark: mark, Final: true}); err != nil {
+		commitPos.Columns = w.tableVersions.known.changed()
+		if err := w.emit(txn.Transaction{Commit: commitPos, Final: true}); err != nil {
 			return err
 		}
-	} else if err := w.decode(mark); err != nil {
+	} else if err := w.decode(commitPos); err != nil {
 		return err
 	}
 	if w.hold.limit != w.limits.spool || !w.hold.empty() {
@@ -436,14 +436,14 @@ func (w *walker) finish(h header) error {
 			return w.fail(SpoolFailed, err, "after a large transaction")
 		}
 	}
-	w.stats.committed(h, mark, w.group.updates, w.group.deletes)
+	w.stats.committed(h, commitPos, w.group.updates, w.group.deletes)
 	w.clearGroup()
 	w.turns = !w.byGTID
 	return nil
 }
 
 // dropped ends a group that is known already.
-func (w *walker) dropped(h header) error {
+func (w *eventHandler) dropped(h header) error {
 	awaited := w.proof != nil && w.proof.gtid == w.group.gtid.gtid
 	if awaited {
 		if err := w.proveEnd(h); err != nil {
@@ -454,12 +454,12 @@ func (w *walker) dropped(h header) error {
 	return nil
 }
 
-func (w *walker) mark(h header) position.Mark {
+func (w *eventHandler) commitPos(h header) position.Commit {
 	g := w.group.gtid
 	if w.inside {
 		h = w.payload
 	}
-	m := position.Mark{GTID: g.gtid, First: g.gtid.Seq, File: w.file, Pos: w.pos, Created: w.created, Committed: g.committed}
+	m := position.Commit{GTID: g.gtid, First: g.gtid.Seq, File: w.file, Pos: w.pos, Created: w.created, Committed: g.committed}
 	if m.Committed.IsZero() {
 		m.Committed = h.time()
 	}
@@ -470,7 +470,7 @@ func (w *walker) mark(h header) position.Mark {
 }
 
 // skip passes over a group that ends at or before the position where to go on.
-func (w *walker) skip() error {
+func (w *eventHandler) skip() error {
 	w.clearGroup()
 	switch {
 	case w.pos > w.skipTo:
@@ -482,13 +482,13 @@ func (w *walker) skip() error {
 }
 
 // decode turns the held events into rows and hands them on, in parts if they are many.
-func (w *walker) decode(mark position.Mark) error {
-	b := batch{w: w, mark: mark, limit: w.limits.partBytes}
+func (w *eventHandler) decode(commitPos position.Commit) error {
+	b := batch{w: w, commitPos: commitPos, limit: w.limits.partBytes}
 	if w.hold.spool == nil {
 		b.limit = int(w.limits.spool) * 4 // what memory held as events it also holds as rows
 	}
 	err := w.hold.each(func(tm *tableMap, raw []byte) error {
-		sh, err := w.shapes.of(tm)
+		sh, err := w.tableVersions.of(tm)
 		if err != nil {
 			return err
 		}

@@ -30,8 +30,8 @@ type heldEvent struct {
 	raw []byte
 }
 
-// holdMark is a place in the hold to which it can be cut back.
-type holdMark struct {
+// holdCommit is a place in the hold to which it can be cut back.
+type holdCommit struct {
 	events int
 	bytes  int64
 	spool  int64 // length of the spool, -1 when there was none
@@ -60,7 +60,7 @@ func (h *hold) add(tm *tableMap, raw []byte) error {
 }
 
 // startSpool begins the file. What is in memory stays there: it is bounded, and
-// marks in it stay valid.
+// commit positions in it stay valid.
 func (h *hold) startSpool() error {
 	s, err := h.dir.create()
 	if err != nil {
@@ -72,16 +72,16 @@ func (h *hold) startSpool() error {
 
 func (h *hold) empty() bool { return len(h.events) == 0 && h.spool == nil }
 
-func (h *hold) mark() holdMark {
-	m := holdMark{events: len(h.events), bytes: h.bytes, spool: -1}
+func (h *hold) commitPos() holdCommit {
+	m := holdCommit{events: len(h.events), bytes: h.bytes, spool: -1}
 	if h.spool != nil {
 		m.spool = h.spool.size
 	}
 	return m
 }
 
-// cut forgets everything that came after the mark.
-func (h *hold) cut(m holdMark) error {
+// cut forgets everything that came after the commit position.
+func (h *hold) cut(m holdCommit) error {
 	if h.spool != nil {
 		if m.spool >= 0 {
 			h.bytes = m.bytes

@@ -104,9 +104,9 @@ type candidate struct {
 type rank int
 
 const (
-	rankGood    rank = iota // takes writes and goes on where we are
-	rankReplica             // would do as well, but does not take writes
-	rankPhantom             // lacks what others have lost, which is accepted
+	rankGood             rank = iota // takes writes and goes on where we are
+	rankReplica                      // would do as well, but does not take writes
+	rankLostTransactions             // lacks what others have lost, which is accepted
 	rankRefused
 )
 
@@ -252,8 +252,8 @@ func rate(ctx context.Context, cfg Config, want role, suits func(*session, *Serv
 		}
 		err = suits(s, server, cfg)
 		var e *Error
-		if errors.As(err, &e) && e.Kind == Phantoms && cfg.OnPhantoms != nil {
-			return rankPhantom, nil
+		if errors.As(err, &e) && e.Kind == LostTransactions && cfg.OnLostTransactions != nil {
+			return rankLostTransactions, nil
 		}
 		return is, err
 	})

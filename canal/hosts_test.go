@@ -54,7 +54,7 @@ func TestF14WhichHostIsTaken(t *testing.T) {
 			all[0].Executed = sid.String() + ":1-80"
 			all[1].SetReadOnly(true)
 			all[2].SetReadOnly(true)
-			all[0].cfg.OnPhantoms = func(context.Context, *position.Set, string) error { return nil }
+			all[0].cfg.OnLostTransactions = func(context.Context, *position.Set, string) error { return nil }
 		}, 0, 0},
 		{"no primary", func(all []*fake) {
 			for _, f := range all {

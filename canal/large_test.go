@@ -58,10 +58,10 @@ func TestSpool(t *testing.T) {
 	}
 	b.Events = last
 	f.walk(b)
-	var shape []string
+	var tableVersion []string
 	next := int64(0)
 	for _, tr := range f.out[:len(f.out)-1] {
-		shape = append(shape, fmt.Sprintf("%d+%d %t", tr.FirstRow, len(tr.Rows), tr.Final))
+		tableVersion = append(tableVersion, fmt.Sprintf("%d+%d %t", tr.FirstRow, len(tr.Rows), tr.Final))
 		for _, r := range tr.Rows {
 			if r.After[0] != next {
 				t.Fatalf("row %v in place of %d", r.After[0], next)
@@ -69,7 +69,7 @@ func TestSpool(t *testing.T) {
 			next++
 		}
 	}
-	if got, want := strings.Join(shape, ", "), "0+20 false, 20+20 false, 40+11 true"; got != want {
+	if got, want := strings.Join(tableVersion, ", "), "0+20 false, 20+20 false, 40+11 true"; got != want {
 		t.Errorf("parts are %s, want %s", got, want)
 	}
 	if got := idsOf(f.out[len(f.out)-1:]); got != "2[60]" {
@@ -144,7 +144,7 @@ func TestLargeTransactionInLittleMemory(t *testing.T) {
 	runtime.GC() // what other tests of the package left behind
 	before := heap()
 	check := func() { peak = max(peak, heap()) }
-	f.w = canal.NewWalker(f.cfg, f.flavor, f.from, nil0, func(tr txn.Transaction) error {
+	f.w = canal.NewEventHandler(f.cfg, f.flavor, f.from, nil0, func(tr txn.Transaction) error {
 		for _, r := range tr.Rows {
 			if r.After[0] != int64(got) {
 				t.Fatalf("row %v in place of %d", r.After[0], got)
@@ -210,7 +210,7 @@ func TestB001CompressedLikeUncompressed(t *testing.T) {
 	b.Transaction(gtid(2), func() { insert(b, 5) })
 	f := newFeed(t).walk(b)
 	f.want(plain.ids() + " 2[5]")
-	if got := f.out[0].Mark.Pos; got != end {
+	if got := f.out[0].Commit.Pos; got != end {
 		t.Errorf("the compressed transaction ends at %d, want %d", got, end)
 	}
 }
@@ -276,7 +276,7 @@ func TestBadPayloads(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	put := func(q *canal.Queue, n uint64, bytes int) error {
-		tr := txn.Transaction{Mark: position.Mark{GTID: gtid(n), First: n}, Final: true, Bytes: bytes}
+		tr := txn.Transaction{Commit: position.Commit{GTID: gtid(n), First: n}, Final: true, Bytes: bytes}
 		if bytes > 0 {
 			tr.Rows = make([]schema.Row, 1)
 		}
@@ -309,7 +309,7 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		got, err := canal.QueueNext(q, t.Context())
-		if err != nil || len(got) != 1 || got[0].Mark.First != 1 || got[0].Mark.GTID.Seq != 100_000 {
+		if err != nil || len(got) != 1 || got[0].Commit.First != 1 || got[0].Commit.GTID.Seq != 100_000 {
 			t.Errorf("got %s, %v", idsOf(got), err)
 		}
 	})
@@ -321,7 +321,7 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		got, _ := canal.QueueNext(q, t.Context())
-		if len(got) != 4 || got[0].Mark.First != 1 || got[2].Mark.First != 4 {
+		if len(got) != 4 || got[0].Commit.First != 1 || got[2].Commit.First != 4 {
 			t.Errorf("got %d entries", len(got))
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
-// Place is a place in the binlog that may lie within a transaction, as Debezium notes it.
-type Place struct {
+// BinlogOffset is a place in the binlog that may lie within a transaction, as Debezium notes it.
+type BinlogOffset struct {
 	// Set is what was committed before. Nil means that File and Pos count.
 	Set *position.Set
 	// File and Pos are where the transaction begins, or the end of the last one. Within a
@@ -38,9 +38,9 @@ type Place struct {
 }
 
 // within reports whether anything of a transaction may be done at the place.
-func (p Place) within() bool { return p.Events > 1 || p.Rows > 0 }
+func (p BinlogOffset) within() bool { return p.Events > 1 || p.Rows > 0 }
 
-// Located is where a Place is.
+// Located is where a BinlogOffset is.
 type Located struct {
 	// Before is the end of the last transaction before the place.
 	Before position.Position
@@ -50,8 +50,8 @@ type Located struct {
 
 // Within is a transaction that is read in part.
 type Within struct {
-	// Mark is that of the whole transaction.
-	Mark position.Mark
+	// Commit is that of the whole transaction.
+	Commit position.Commit
 	// More says that outbox rows of the transaction come after the place.
 	More bool
 	// Prepared is the first half of an XA transaction.
@@ -65,7 +65,7 @@ type Within struct {
 // byGTID says that Before is to be a GTID set also where the place has none. cfg needs a
 // ServerID and a SpoolDir of its own; Locate leaves as little trace as Scan does. Errors are
 // as those of Open; WrongHistory says that the place is none of this server's.
-func Locate(ctx context.Context, cfg Config, at Place, byGTID bool, rows func(*schema.Row)) (Located, error) {
+func Locate(ctx context.Context, cfg Config, at BinlogOffset, byGTID bool, rows func(*schema.Row)) (Located, error) {
 	// Columns are not looked at, so none is needed.
 	cfg.Needed = func(*schema.Table) []int { return nil }
 	from, end, err := whence(ctx, cfg, at, byGTID)
@@ -103,7 +103,7 @@ func Locate(ctx context.Context, cfg Config, at Place, byGTID bool, rows func(*s
 const locateBeat = 2 * time.Second
 
 // whence is where to read from so as to find a place, and how far the server is.
-func whence(ctx context.Context, cfg Config, at Place, byGTID bool) (from, end position.Position, err error) {
+func whence(ctx context.Context, cfg Config, at BinlogOffset, byGTID bool) (from, end position.Position, err error) {
 	cfg = cfg.withDefaults()
 	if end, err = CurrentPosition(ctx, cfg); err != nil {
 		return from, end, err
@@ -160,10 +160,10 @@ func (s *session) previousGTIDs(file string) (*position.Set, error) {
 // errLocated ends the reading when the place is found.
 var errLocated = errors.New("the place is found")
 
-// tally finds a Place. The walker tells it of every event and transaction, and hands nothing
-// on. It belongs to the walker's goroutine. A nil *tally takes no notes.
+// tally finds a BinlogOffset. The event handler tells it of every event and transaction, and hands nothing
+// on. It belongs to the event handler's goroutine. A nil *tally takes no notes.
 type tally struct {
-	place Place
+	place BinlogOffset
 	end   position.Position // what the server had at first
 	rows  func(*schema.Row)
 
@@ -183,31 +183,31 @@ type tally struct {
 	unclear  bool      // whether they are before the place can't be told
 	prepared bool
 	times    map[int64]bool
-	tallyMark
+	tallyCommit
 	cut int // number of the held event of which place.Rows count alone; -1 for none
 }
 
-// tallyMark is what a rollback to a savepoint takes back.
-type tallyMark struct {
+// tallyCommit is what a rollback to a savepoint takes back.
+type tallyCommit struct {
 	held   int // rows events before the place
 	beyond int // and behind it
 }
 
-func (t *tally) mark() tallyMark {
+func (t *tally) commitPos() tallyCommit {
 	if t == nil {
-		return tallyMark{}
+		return tallyCommit{}
 	}
-	return t.tallyMark
+	return t.tallyCommit
 }
 
-func (t *tally) rollBack(m tallyMark) {
+func (t *tally) rollBack(m tallyCommit) {
 	if t != nil {
-		t.tallyMark = m
+		t.tallyCommit = m
 	}
 }
 
 // begin notes the BEGIN of a transaction, which is the event at hand.
-func (t *tally) begin(w *walker) {
+func (t *tally) begin(w *eventHandler) {
 	if t == nil {
 		return
 	}
@@ -217,7 +217,7 @@ func (t *tally) begin(w *walker) {
 }
 
 // event counts one event.
-func (t *tally) event(w *walker, h header) {
+func (t *tally) event(w *eventHandler, h header) {
 	if t == nil {
 		return
 	}
@@ -240,7 +240,7 @@ func (t *tally) event(w *walker, h header) {
 
 // holds reports whether a rows event of an outbox table is held: whether rows of it are
 // before the place.
-func (t *tally) holds(w *walker, tm *tableMap, kind replication.EventType) (bool, error) {
+func (t *tally) holds(w *eventHandler, tm *tableMap, kind replication.EventType) (bool, error) {
 	if t == nil {
 		return true, nil
 	}
@@ -269,7 +269,7 @@ func (t *tally) holds(w *walker, tm *tableMap, kind replication.EventType) (bool
 
 // ends looks at the transaction at hand at its end. It returns errLocated when the place is
 // found.
-func (t *tally) ends(w *walker, mark position.Mark) error {
+func (t *tally) ends(w *eventHandler, commitPos position.Commit) error {
 	defer t.next()
 	if t.place.Set == nil {
 		order, err := position.CompareFiles(w.file, t.place.File)
@@ -279,9 +279,9 @@ func (t *tally) ends(w *walker, mark position.Mark) error {
 		before := order < 0 || order == 0 && w.pos <= t.place.Pos
 		switch {
 		case before && (w.pos != t.place.Pos || order < 0 || t.place.within()):
-			return t.passed(mark)
+			return t.passed(commitPos)
 		case before:
-			return t.found(mark, nil)
+			return t.found(commitPos, nil)
 		case !t.met && t.place.Pos > 4:
 			return t.nowhere(w)
 		case !t.place.within():
@@ -290,15 +290,15 @@ func (t *tally) ends(w *walker, mark position.Mark) error {
 		}
 	}
 	if !t.begun && (!t.loose || t.place.Events > 1) {
-		return t.passed(mark) // DDL
+		return t.passed(commitPos) // DDL
 	}
-	if err := t.judge(w, mark); err != nil {
+	if err := t.judge(w, commitPos); err != nil {
 		return err
 	}
 	if err := t.decode(w); err != nil {
 		return err
 	}
-	return t.found(mark, &Within{Mark: mark, More: t.beyond > 0, Prepared: t.prepared})
+	return t.found(commitPos, &Within{Commit: commitPos, More: t.beyond > 0, Prepared: t.prepared})
 }
 
 // next makes ready for another transaction.
@@ -308,7 +308,7 @@ func (t *tally) next() {
 
 // idle looks at what was read when the server has nothing more: at a second heartbeat at the
 // same place, since it sends one for what it passes over, too.
-func (t *tally) idle(w *walker, h header) error {
+func (t *tally) idle(w *eventHandler, h header) error {
 	idle := t.beat != nil && *t.beat == h.pos
 	if t.beat = &h.pos; !idle {
 		return nil
@@ -327,22 +327,22 @@ func (t *tally) idle(w *walker, h header) error {
 	return errLocated
 }
 
-func (t *tally) nowhere(w *walker) error {
+func (t *tally) nowhere(w *eventHandler) error {
 	return w.fail(WrongHistory, nil, "no event of binlog %s ends at %d: the place is of another server, or of "+
 		"another binlog of that name", t.place.File, t.place.Pos)
 }
 
-func (t *tally) passed(mark position.Mark) error {
-	t.out.Before.Advance(mark)
+func (t *tally) passed(commitPos position.Commit) error {
+	t.out.Before.Advance(commitPos)
 	if t.past() {
 		return t.absent()
 	}
 	return nil
 }
 
-func (t *tally) found(mark position.Mark, in *Within) error {
+func (t *tally) found(commitPos position.Commit, in *Within) error {
 	if in == nil {
-		t.out.Before.Advance(mark)
+		t.out.Before.Advance(commitPos)
 	}
 	t.out.Within, t.located = in, true
 	return errLocated
@@ -357,15 +357,15 @@ func (t *tally) absent() error {
 }
 
 // judge refuses a transaction that is not the one of the place.
-func (t *tally) judge(w *walker, mark position.Mark) error {
+func (t *tally) judge(w *eventHandler, commitPos position.Commit) error {
 	p := &t.place
 	other := func(why string) error {
 		return w.fail(WrongHistory, nil, "transaction %s is the first one behind what the place says is read as a "+
 			"whole, and the place can't be inside of it: %s. "+
 			"The place is of another server whose binlog has another order, or of another history",
-			position.Row{GTID: mark.GTID, File: w.file, Pos: w.pos}.Place(), why)
+			position.Row{GTID: commitPos.GTID, File: w.file, Pos: w.pos}.TransactionID(), why)
 	}
-	timely := p.Second == mark.Committed.Unix() || t.times[p.Second]
+	timely := p.Second == commitPos.Committed.Unix() || t.times[p.Second]
 	if !t.begun {
 		switch {
 		case t.unclear:
@@ -394,11 +394,11 @@ func (t *tally) judge(w *walker, mark position.Mark) error {
 }
 
 // decode hands out the rows before the place.
-func (t *tally) decode(w *walker) error {
+func (t *tally) decode(w *eventHandler) error {
 	n := -1
 	return w.hold.each(func(tm *tableMap, raw []byte) error {
 		n++
-		sh, err := w.shapes.of(tm)
+		sh, err := w.tableVersions.of(tm)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func winding(b *canaltest.Binlog) {
 }
 
 // seek looks for a place in events, behind nothing.
-func seek(t *testing.T, f *feed, b *canaltest.Binlog, at canal.Place) (found string, err error) {
+func seek(t *testing.T, f *feed, b *canaltest.Binlog, at canal.BinlogOffset) (found string, err error) {
 	t.Helper()
 	f.start()
 	var ids []string
@@ -55,7 +55,7 @@ func seek(t *testing.T, f *feed, b *canaltest.Binlog, at canal.Place) (found str
 	}
 	found = out.Before.String()
 	if out.Within != nil {
-		found = fmt.Sprintf("%s within %s %v", found, position.Row{GTID: out.Within.Mark.GTID, File: out.Within.Mark.File}.Place(), ids)
+		found = fmt.Sprintf("%s within %s %v", found, position.Row{GTID: out.Within.Commit.GTID, File: out.Within.Commit.File}.TransactionID(), ids)
 		if out.Within.More {
 			found += " more"
 		}
@@ -92,7 +92,7 @@ func TestLocateCountsAsDebezium(t *testing.T) {
 			b.GTID(gtid(1), 0, 0)
 			b.Query("shop", "CREATE TABLE t (a INT)")
 			b.GTID(gtid(2), uint64(b.Seconds)*1e6+77, 0)
-			at := canal.Place{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: b.Pos, Events: test.event, Rows: test.row, Second: int64(b.Seconds)}
+			at := canal.BinlogOffset{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: b.Pos, Events: test.event, Rows: test.row, Second: int64(b.Seconds)}
 			if compressed {
 				b.Compressed(winding)
 			} else {
@@ -119,16 +119,16 @@ func TestLocate(t *testing.T) {
 	second := func(b *canaltest.Binlog) int64 { return int64(b.Seconds) }
 	for name, test := range map[string]struct {
 		byFile bool
-		build  func(b *canaltest.Binlog) canal.Place
+		build  func(b *canaltest.Binlog) canal.BinlogOffset
 		want   string // or a part of the error
 	}{
-		"at the end of a transaction by file": {true, func(b *canaltest.Binlog) (at canal.Place) {
+		"at the end of a transaction by file": {true, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Transaction(gtid(1), one(b, 1))
 			at.Pos, start = b.Pos, b.Pos
 			b.Transaction(gtid(2), one(b, 2))
 			return at
 		}, file + ":%d"},
-		"behind a GTID event": {true, func(b *canaltest.Binlog) (at canal.Place) {
+		"behind a GTID event": {true, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Transaction(gtid(1), one(b, 1))
 			start = b.Pos
 			b.GTID(gtid(2), 1, 0)
@@ -137,23 +137,23 @@ func TestLocate(t *testing.T) {
 			b.XID()
 			return at
 		}, file + ":%d"},
-		"inside, by file": {true, func(b *canaltest.Binlog) (at canal.Place) {
+		"inside, by file": {true, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Transaction(gtid(1), one(b, 1))
 			start = b.Pos
 			b.GTID(gtid(2), uint64(b.Seconds)*1e6, 0)
-			at = canal.Place{Pos: b.Pos, Events: 2, Rows: 1, Second: second(b)}
+			at = canal.BinlogOffset{Pos: b.Pos, Events: 2, Rows: 1, Second: second(b)}
 			b.Begin()
 			one(b, 2)()
 			b.XID()
 			return at
 		}, file + ":%d within " + sid.String() + ":2 [2]"},
-		"where no event ends": {true, func(b *canaltest.Binlog) (at canal.Place) {
+		"where no event ends": {true, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Transaction(gtid(1), one(b, 1))
 			at.Pos = b.Pos + 7
 			b.Transaction(gtid(2), one(b, 2))
 			return at
 		}, "no event of binlog binlog.000001 ends at"},
-		"at the end of all, by file": {true, func(b *canaltest.Binlog) (at canal.Place) {
+		"at the end of all, by file": {true, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Transaction(gtid(1), one(b, 1))
 			b.GTID(gtid(2), 1, 0)
 			b.Query("", "FLUSH LOGS")
@@ -161,74 +161,74 @@ func TestLocate(t *testing.T) {
 			b.Rotate("binlog.000002")
 			b.Heartbeat("binlog.000002")
 			b.Heartbeat("binlog.000002")
-			return canal.Place{File: "binlog.000002", Pos: 4}
+			return canal.BinlogOffset{File: "binlog.000002", Pos: 4}
 		}, file + ":%d"},
-		"an XA transaction that was sent when it was prepared": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"an XA transaction that was sent when it was prepared": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.GTID(gtid(1), uint64(b.Seconds)*1e6, 0)
 			b.Query("", "XA START 'a'")
 			one(b, 1)()
-			at = canal.Place{Pos: b.Pos, Rows: 1, Second: second(b)}
+			at = canal.BinlogOffset{Pos: b.Pos, Rows: 1, Second: second(b)}
 			b.Query("", "XA END 'a'")
 			b.XAPrepare(false)
 			return at
 		}, "an empty GTID set (binlog.000001:4) within " + sid.String() + ":1 [1] prepared"},
-		"an XA transaction of another server": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"an XA transaction of another server": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.GTID(gtid(1), uint64(b.Seconds)*1e6, 0)
 			b.Query("", "XA START 'a'")
 			one(b, 1)()
-			at = canal.Place{File: "other.000001", Pos: b.Pos, Rows: 1, Second: second(b)}
+			at = canal.BinlogOffset{File: "other.000001", Pos: b.Pos, Rows: 1, Second: second(b)}
 			b.Query("", "XA END 'a'")
 			b.XAPrepare(false)
 			return at
 		}, "it is an XA transaction"},
-		"rolled back": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"rolled back": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.GTID(gtid(1), uint64(b.Seconds)*1e6, 0)
-			at = canal.Place{Pos: b.Pos, Events: 2, Rows: 1, Second: second(b)}
+			at = canal.BinlogOffset{Pos: b.Pos, Events: 2, Rows: 1, Second: second(b)}
 			b.Begin()
 			one(b, 1)()
 			b.Query("", "ROLLBACK")
 			return at
 		}, "an empty GTID set (binlog.000001:4) within " + sid.String() + ":1 []"},
-		"another transaction by its time": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"another transaction by its time": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Transaction(gtid(1), one(b, 1))
-			return canal.Place{Events: 2, Rows: 1, Second: second(b) - 1}
+			return canal.BinlogOffset{Events: 2, Rows: 1, Second: second(b) - 1}
 		}, "it was committed at another time"},
-		"another transaction by its events": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"another transaction by its events": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Transaction(gtid(1), one(b, 1))
-			return canal.Place{Events: 4, Rows: 1}
+			return canal.BinlogOffset{Events: 4, Rows: 1}
 		}, "it has fewer events"},
-		"fewer rows": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"fewer rows": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Transaction(gtid(1), one(b, 1))
-			return canal.Place{Events: 2, Rows: 2, Second: second(b)}
+			return canal.BinlogOffset{Events: 2, Rows: 2, Second: second(b)}
 		}, "has fewer"},
-		"a heartbeat inside of another transaction": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"a heartbeat inside of another transaction": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Transaction(gtid(1), one(b, 1))
-			return canal.Place{File: file, Pos: 9999, Events: 2}
+			return canal.BinlogOffset{File: file, Pos: 9999, Events: 2}
 		}, "it begins elsewhere"},
-		"counted from the middle": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"counted from the middle": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.GTID(gtid(1), uint64(b.Seconds)*1e6, 0)
 			b.Begin()
 			one(b, 1)()
-			at = canal.Place{File: file, Pos: b.Pos, Events: 2, Rows: 1, Second: second(b)}
+			at = canal.BinlogOffset{File: file, Pos: b.Pos, Events: 2, Rows: 1, Second: second(b)}
 			one(b, 2)()
 			b.XID()
 			return at
 		}, "binlog.buffer.size"},
-		"nothing comes any more": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"nothing comes any more": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Heartbeat(file)
 			b.Heartbeat(file)
-			return canal.Place{Events: 2, Rows: 1}
+			return canal.BinlogOffset{Events: 2, Rows: 1}
 		}, "the server has none after that"},
-		"heartbeats for what is passed over": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"heartbeats for what is passed over": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.Raw(replication.HEARTBEAT_EVENT, 0, []byte(file)) // each has a place of its own
 			b.Raw(replication.HEARTBEAT_EVENT, 0, []byte(file))
 			b.Transaction(gtid(1), one(b, 1))
-			return canal.Place{Events: 2, Rows: 1, Second: second(b)}
+			return canal.BinlogOffset{Events: 2, Rows: 1, Second: second(b)}
 		}, "an empty GTID set (binlog.000001:4) within " + sid.String() + ":1 [1]"},
-		"the last that there is": {false, func(b *canaltest.Binlog) (at canal.Place) {
+		"the last that there is": {false, func(b *canaltest.Binlog) (at canal.BinlogOffset) {
 			b.GTID(gtid(99), 1, 0)
 			b.Query("shop", "CREATE TABLE t (a INT)")
-			return canal.Place{Events: 2, Rows: 1}
+			return canal.BinlogOffset{Events: 2, Rows: 1}
 		}, "the server has none after that"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestLocateMariaDB(t *testing.T) {
 		b := canaltest.NewBinlog(position.MariaDB, "binlog.000001", 4)
 		b.MariaGTID(maria(1), 1)
 		b.Query("shop", "CREATE TABLE t (a INT)")
-		at := canal.Place{Set: f.from.Set, File: "binlog.000001", Pos: b.Pos, Events: test.event, Rows: test.row, Second: int64(b.Seconds)}
+		at := canal.BinlogOffset{Set: f.from.Set, File: "binlog.000001", Pos: b.Pos, Events: test.event, Rows: test.row, Second: int64(b.Seconds)}
 		b.GTID(maria(2), 0, 0)
 		b.Map(canaltest.Outbox())                      // 1
 		b.Insert(canaltest.Outbox(), row(1))           // 2

@@ -19,8 +19,10 @@ func TestF15LostTransactionsAreAskedFor(t *testing.T) {
 	const other = "11111111-2222-3333-4444-555555555555"
 	lost := set(t, other+":11-13").Set
 	for name, accept := range map[string]func(f *fake){
-		"before":   func(f *fake) { f.cfg.Accepted = lost },
-		"just now": func(f *fake) { f.cfg.OnPhantoms = func(context.Context, *position.Set, string) error { return nil } },
+		"before": func(f *fake) { f.cfg.Accepted = lost },
+		"just now": func(f *fake) {
+			f.cfg.OnLostTransactions = func(context.Context, *position.Set, string) error { return nil }
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			again := position.GTID{SID: uuid.MustParse(other), Seq: 12}

@@ -148,7 +148,7 @@ func (r *reading) step() error {
 	for _, t := range got {
 		r.all = append(r.all, t)
 		if t.Final {
-			r.at.Advance(t.Mark)
+			r.at.Advance(t.Commit)
 		}
 	}
 	return err

@@ -19,14 +19,14 @@ import (
 type Metrics struct {
 	mu     sync.Mutex
 	stream *Stream // open now
-	// initial is what hands on initial rows now; read are those that were handed on,
+	// initial is what hands on snapshot rows now; read are those that were handed on,
 	// by table.
-	initial *Initial
-	read    map[string]uint64
-	removed map[string]uint64 // statements that took initial rows away
-	past    Status            // sums of the streams before
-	used    bool              // this node reads, or tries to
-	server  string            // that was read last
+	snapshot *Snapshot
+	read     map[string]uint64
+	removed  map[string]uint64 // statements that took snapshot rows away
+	past     Status            // sums of the streams before
+	used     bool              // this node reads, or tries to
+	server   string            // that was read last
 
 	changes atomic.Uint64
 	lost    atomic.Uint64
@@ -43,35 +43,35 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(metricPrefix+name, help, labels, nil)
 }
 
-func initialDesc(name, help string, labels ...string) *prometheus.Desc {
+func snapshotDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(initialPrefix+name, help, labels, nil)
 }
 
 // The descriptions are constants in all but name.
 var (
-	descConnected   = desc("connected", "1 while the binlog connection stands, else 0.")
-	descLastEvent   = desc("last_event_timestamp_seconds", "The source's time of the last transaction read.")
-	descHeard       = desc("last_heard_timestamp_seconds", "When bytes last came from the source, heartbeats included.")
-	descEvents      = desc("events_total", "Outbox changes seen: inserted rows, and row events of updates and deletes.", "operation")
-	descCommitted   = desc("transactions_total", "Committed transactions read, with and without outbox rows.")
-	descRolledBack  = desc("rolled_back_transactions_total", "Transactions in the binlog that ended in ROLLBACK or did not end.")
-	descReceived    = desc("received_bytes_total", "Bytes received from the source.")
-	descDisconnects = desc("disconnects_total", "Binlog connections that ended or could not be opened, by reason.", "reason")
-	descFile        = desc("binlog_file_number", "The number of the binlog file being read.")
-	descPos         = desc("binlog_position_bytes", "The offset in the binlog file after the last transaction read.")
-	descChanges     = desc("server_changes_total", "Times that the source was another server than before.")
-	descPhantoms    = desc("phantom_transactions_total", "Published transactions that a failed primary took with it, accepted as lost.")
-	descUnknown     = desc("unknown_origin_total", "Servers whose transactions came and had not been seen before.")
-	descFiltered    = desc("filtered_transactions_total", "Transactions passed over because their origin does not count.")
-	descUnlogged    = desc("unlogged_statements_total", "Statements that changed outbox tables without row events: deletes in statement format, and DDL that puts rows in place, which are not published.")
-	descRunning     = initialDesc("running", "1 while rows that stood in the outbox tables at the start are read, else 0.")
-	descTables      = initialDesc("tables", "Outbox tables whose initial rows are read.")
-	descRemaining   = initialDesc("remaining_tables", "Those of them that are not done.")
-	descEstimate    = initialDesc("estimated_rows", "Rows in these tables, as the server estimates.")
-	descDone        = initialDesc("done_rows", "Initial rows handed on since the start, by whatever node.")
-	descInitial     = initialDesc("rows_total", "Initial rows handed on by this node.", "table")
-	descRemoved     = initialDesc("removals_total", "Statements (TRUNCATE, DROP, deletes in statement format) that took initial rows away before they were published, by table.", "table")
-	descGTID        = desc("gtid_enabled", "1 when the source has GTIDs on, else 0.")
+	descConnected        = desc("connected", "1 while the binlog connection stands, else 0.")
+	descLastEvent        = desc("last_event_timestamp_seconds", "The source's time of the last transaction read.")
+	descHeard            = desc("last_heard_timestamp_seconds", "When bytes last came from the source, heartbeats included.")
+	descEvents           = desc("events_total", "Outbox changes seen: inserted rows, and row events of updates and deletes.", "operation")
+	descCommitted        = desc("transactions_total", "Committed transactions read, with and without outbox rows.")
+	descRolledBack       = desc("rolled_back_transactions_total", "Transactions in the binlog that ended in ROLLBACK or did not end.")
+	descReceived         = desc("received_bytes_total", "Bytes received from the source.")
+	descDisconnects      = desc("disconnects_total", "Binlog connections that ended or could not be opened, by reason.", "reason")
+	descFile             = desc("binlog_file_number", "The number of the binlog file being read.")
+	descPos              = desc("binlog_position_bytes", "The offset in the binlog file after the last transaction read.")
+	descChanges          = desc("server_changes_total", "Times that the source was another server than before.")
+	descLostTransactions = desc("lost_transactions_total", "Published transactions that a failed primary took with it, accepted as lost.")
+	descUnknown          = desc("unknown_origin_total", "Servers whose transactions came and had not been seen before.")
+	descFiltered         = desc("filtered_transactions_total", "Transactions passed over because their origin does not count.")
+	descUnlogged         = desc("unlogged_statements_total", "Statements that changed outbox tables without row events: deletes in statement format, and DDL that puts rows in place, which are not published.")
+	descRunning          = snapshotDesc("running", "1 while rows that stood in the outbox tables at the start are read, else 0.")
+	descTables           = snapshotDesc("tables", "Outbox tables whose snapshot rows are read.")
+	descRemaining        = snapshotDesc("remaining_tables", "Those of them that are not done.")
+	descEstimate         = snapshotDesc("estimated_rows", "Rows in these tables, as the server estimates.")
+	descDone             = snapshotDesc("done_rows", "Snapshot rows handed on since the start, by whatever node.")
+	descSnapshot         = snapshotDesc("rows_total", "Snapshot rows handed on by this node.", "table")
+	descRemoved          = snapshotDesc("removals_total", "Statements (TRUNCATE, DROP, deletes in statement format) that took snapshot rows away before they were published, by table.", "table")
+	descGTID             = desc("gtid_enabled", "1 when the source has GTIDs on, else 0.")
 )
 
 // NewMetrics registers the series with r; nil means that nobody will read them.
@@ -89,8 +89,8 @@ func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descConnected, descLastEvent, descHeard, descEvents, descCommitted, descRolledBack,
 		descReceived, descDisconnects, descFile, descPos, descGTID,
-		descChanges, descPhantoms, descUnknown, descFiltered, descUnlogged,
-		descRunning, descTables, descRemaining, descEstimate, descDone, descInitial, descRemoved,
+		descChanges, descLostTransactions, descUnknown, descFiltered, descUnlogged,
+		descRunning, descTables, descRemaining, descEstimate, descDone, descSnapshot, descRemoved,
 	} {
 		c <- d
 	}
@@ -109,8 +109,8 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 		}
 	}
 	c <- prometheus.MustNewConstMetric(descChanges, prometheus.CounterValue, float64(m.changes.Load()))
-	c <- prometheus.MustNewConstMetric(descPhantoms, prometheus.CounterValue, float64(m.lost.Load()))
-	m.collectInitial(c)
+	c <- prometheus.MustNewConstMetric(descLostTransactions, prometheus.CounterValue, float64(m.lost.Load()))
+	m.collectSnapshot(c)
 	sum := m.past
 	if m.stream == nil {
 		collectCounters(c, &sum)
@@ -123,9 +123,9 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 	collectGauges(c, &now)
 }
 
-func (m *Metrics) collectInitial(c chan<- prometheus.Metric) {
+func (m *Metrics) collectSnapshot(c chan<- prometheus.Metric) {
 	for table, n := range m.read {
-		c <- prometheus.MustNewConstMetric(descInitial, prometheus.CounterValue, float64(n), table)
+		c <- prometheus.MustNewConstMetric(descSnapshot, prometheus.CounterValue, float64(n), table)
 	}
 	for table, n := range m.removed {
 		c <- prometheus.MustNewConstMetric(descRemoved, prometheus.CounterValue, float64(n), table)
@@ -133,11 +133,11 @@ func (m *Metrics) collectInitial(c chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}
-	if m.initial == nil {
+	if m.snapshot == nil {
 		gauge(descRunning, 0)
 		return
 	}
-	s := m.initial.progress()
+	s := m.snapshot.progress()
 	gauge(descRunning, 1)
 	gauge(descTables, float64(s.Tables))
 	gauge(descRemaining, float64(s.Tables-s.Done))
@@ -228,28 +228,28 @@ func (m *Metrics) detach(s *Stream) {
 	}
 }
 
-func (m *Metrics) attachInitial(s *Initial) {
+func (m *Metrics) attachSnapshot(s *Snapshot) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.initial, m.used = s, true
+	m.snapshot, m.used = s, true
 }
 
-func (m *Metrics) detachInitial(s *Initial) {
+func (m *Metrics) detachSnapshot(s *Snapshot) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.initial == s {
-		m.initial = nil
+	if m.snapshot == s {
+		m.snapshot = nil
 	}
 }
 
-// initialRow counts a row of a table.
-func (m *Metrics) initialRow(table string) {
+// snapshotRow counts a row of a table.
+func (m *Metrics) snapshotRow(table string) {
 	if m == nil {
 		return
 	}
@@ -261,8 +261,8 @@ func (m *Metrics) initialRow(table string) {
 	m.read[table]++
 }
 
-// initialRemoved counts a statement that took initial rows of a table away.
-func (m *Metrics) initialRemoved(table string) {
+// snapshotRemoved counts a statement that took snapshot rows of a table away.
+func (m *Metrics) snapshotRemoved(table string) {
 	if m == nil {
 		return
 	}
@@ -303,7 +303,7 @@ func (m *Metrics) changed() {
 	}
 }
 
-func (m *Metrics) phantoms(n uint64) {
+func (m *Metrics) lostTransactions(n uint64) {
 	if m != nil {
 		m.lost.Add(n)
 	}

@@ -40,7 +40,7 @@ func (o *origins) know(from position.Position, server *Server) {
 
 // origin notes where a transaction comes from when that is another server than
 // before.
-func (w *walker) origin(g position.GTID) error {
+func (w *eventHandler) origin(g position.GTID) error {
 	o := &w.origins
 	o.last = g.SID
 	o.lastOut = false

@@ -71,7 +71,7 @@ func parsePayload(body []byte) (payloadHead, error) {
 }
 
 // compressed walks the events of a compressed transaction as they are inflated.
-func (w *walker) compressed(h header, body []byte) error {
+func (w *eventHandler) compressed(h header, body []byte) error {
 	if w.group.pass != handOn && w.tally == nil {
 		return w.finish(h) // it is the whole transaction
 	}
@@ -79,7 +79,7 @@ func (w *walker) compressed(h header, body []byte) error {
 	return w.inflate(body)
 }
 
-func (w *walker) inflate(body []byte) error {
+func (w *eventHandler) inflate(body []byte) error {
 	h, err := parsePayload(body)
 	if err != nil {
 		return w.fail(Undecodable, err, "reading a compressed transaction")
@@ -160,7 +160,7 @@ func (c *countedReader) take(n int64) error {
 
 // innerEvents walks the events inside. Rows of foreign tables are inflated, since
 // there is no other way past them, and dropped.
-func (w *walker) innerEvents(c *countedReader) error {
+func (w *eventHandler) innerEvents(c *countedReader) error {
 	var head [headerLen]byte
 	for {
 		if _, err := io.ReadFull(c.r, head[:]); errors.Is(err, io.EOF) {
@@ -197,7 +197,7 @@ func (w *walker) innerEvents(c *countedReader) error {
 }
 
 // skipInner passes over rows of foreign tables without holding them.
-func (w *walker) skipInner(r *bufio.Reader, h header, rest int) (bool, error) {
+func (w *eventHandler) skipInner(r *bufio.Reader, h header, rest int) (bool, error) {
 	if !isRows(h.kind) {
 		return false, nil
 	}

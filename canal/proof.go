@@ -54,7 +54,7 @@ func (p *plan) prove(server *Server, cfg Config, from position.Position) {
 		cfg.Logger.Warn("the last published transaction can't be compared with the server's: the server lacks it", slog.String("gtid", last.String()))
 		return
 	case cfg.Accepted != nil && last.Flavor() == position.MySQL && !server.Executed.Has(last):
-		return // an accepted phantom
+		return // an accepted lost transaction
 	case server.Purged != nil && server.Purged.Has(last):
 		cfg.Logger.Warn("the last published transaction can't be compared with the server's: its binlog is purged; what gtid_executed says must do",
 			slog.String("gtid", last.String()))
@@ -74,12 +74,12 @@ type passing uint8
 
 const (
 	handOn   passing = iota
-	passOver         // its rows are not wanted, its mark is
+	passOver         // its rows are not wanted, its commit position is
 	drop             // neither: it is known, or will come again
 )
 
 // prove looks at the beginning of a group while the last transaction is awaited.
-func (w *walker) prove(h header, e gtidEvent) error {
+func (w *eventHandler) prove(h header, e gtidEvent) error {
 	p := w.proof
 	w.group.pass = drop
 	if e.gtid != p.gtid {
@@ -99,14 +99,14 @@ func (w *walker) prove(h header, e gtidEvent) error {
 }
 
 // proveEnd looks at the end of the group with the awaited transaction.
-func (w *walker) proveEnd(h header) error {
+func (w *eventHandler) proveEnd(h header) error {
 	if at := h.time(); !at.Equal(w.proof.committed) {
 		return w.diverged(at)
 	}
 	return w.proven(false)
 }
 
-func (w *walker) proven(large bool) error {
+func (w *eventHandler) proven(large bool) error {
 	p := w.proof
 	w.proof = nil
 	if p.early || large {
@@ -117,7 +117,7 @@ func (w *walker) proven(large bool) error {
 }
 
 // provenIdle notices that the awaited transaction can't come any more.
-func (w *walker) provenIdle(h header) error {
+func (w *eventHandler) provenIdle(h header) error {
 	p := w.proof
 	if p == nil {
 		return nil
@@ -129,7 +129,7 @@ func (w *walker) provenIdle(h header) error {
 	return nil
 }
 
-func (w *walker) diverged(at time.Time) error {
+func (w *eventHandler) diverged(at time.Time) error {
 	p := w.proof
 	w.proof = nil
 	return w.fail(Diverged, diverged(p.gtid, p.committed, at), "")
@@ -145,7 +145,7 @@ func diverged(g position.GTID, published, found time.Time) *Error {
 }
 
 // resumed compares a transaction of which the first rows are published.
-func (w *walker) resumed(e gtidEvent) error {
+func (w *eventHandler) resumed(e gtidEvent) error {
 	for i := range w.partials {
 		p := &w.partials[i]
 		if e.gtid != p.GTID || e.gtid.IsZero() || p.Committed.Nanosecond() == 0 || e.committed.IsZero() || e.committed.Equal(p.Committed) {
@@ -159,7 +159,7 @@ func (w *walker) resumed(e gtidEvent) error {
 // identify compares when the file was begun with what the position says of it. A position
 // that does not say it gets it: the one where the stream begins, and one that goes on to
 // the next file.
-func (w *walker) identify(h header) error {
+func (w *eventHandler) identify(h header) error {
 	before := w.created
 	switch {
 	case w.byGTID:
@@ -172,7 +172,7 @@ func (w *walker) identify(h header) error {
 	if before != 0 || !w.turns || w.skipTo > 0 {
 		return nil
 	}
-	return w.emit(txn.Transaction{Mark: position.Mark{File: w.file, Pos: w.pos, Created: w.created}, Final: true})
+	return w.emit(txn.Transaction{Commit: position.Commit{File: w.file, Pos: w.pos, Created: w.created}, Final: true})
 }
 
 func anotherFile(file string, published, found uint32) *Error {

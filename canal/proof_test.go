@@ -339,21 +339,21 @@ func TestF15WhoLostIt(t *testing.T) {
 		lost string
 	}{
 		{"its own", sid.String() + ":1-101", nil, canal.Behind, sid.String() + ":101", ""},
-		{"its own, whatever the policy", sid.String() + ":1-101", func(f *fake) { f.cfg.OnPhantoms = accept }, canal.Behind, sid.String() + ":101", ""},
-		{"both", other + ":1," + sid.String() + ":1-101", func(f *fake) { f.cfg.OnPhantoms = accept }, canal.Behind, "", ""},
-		{"others'", ours, nil, canal.Phantoms, other + ":1-5", ""},
-		{"others', accepted", ours, func(f *fake) { f.cfg.OnPhantoms = accept }, 0, "", other + ":1-5"},
+		{"its own, whatever the policy", sid.String() + ":1-101", func(f *fake) { f.cfg.OnLostTransactions = accept }, canal.Behind, sid.String() + ":101", ""},
+		{"both", other + ":1," + sid.String() + ":1-101", func(f *fake) { f.cfg.OnLostTransactions = accept }, canal.Behind, "", ""},
+		{"others'", ours, nil, canal.LostTransactions, other + ":1-5", ""},
+		{"others', accepted", ours, func(f *fake) { f.cfg.OnLostTransactions = accept }, 0, "", other + ":1-5"},
 		{"others', not recorded", ours, func(f *fake) {
-			f.cfg.OnPhantoms = func(context.Context, *position.Set, string) error { return refuse }
+			f.cfg.OnLostTransactions = func(context.Context, *position.Set, string) error { return refuse }
 		}, 0, "", ""},
-		{"others', partly known", ours, func(f *fake) { f.cfg.Accepted = set(f.t, other+":4-5").Set }, canal.Phantoms, other + ":1-3", ""},
+		{"others', partly known", ours, func(f *fake) { f.cfg.Accepted = set(f.t, other+":4-5").Set }, canal.LostTransactions, other + ":1-3", ""},
 		{"others', known", ours, func(f *fake) { f.cfg.Accepted = set(f.t, other+":1-5").Set }, 0, "", ""},
 		{"known and back", ours, func(f *fake) {
 			f.cfg.Accepted = set(f.t, other+":4-5").Set
 			f.Executed = ours
 		}, canal.Diverged, other + ":4-5", ""},
-		{"a replica may get them yet", ours, func(f *fake) { f.SetReadOnly(true); f.cfg.OnPhantoms = accept }, canal.Lagging, other + ":1-5", ""},
-		{"received and not applied", ours, func(f *fake) { f.Received = other + ":1-5"; f.cfg.OnPhantoms = accept }, canal.Lagging, other + ":1-5", ""},
+		{"a replica may get them yet", ours, func(f *fake) { f.SetReadOnly(true); f.cfg.OnLostTransactions = accept }, canal.Lagging, other + ":1-5", ""},
+		{"received and not applied", ours, func(f *fake) { f.Received = other + ":1-5"; f.cfg.OnLostTransactions = accept }, canal.Lagging, other + ":1-5", ""},
 		{"of an origin that does not count", ours, func(f *fake) { f.cfg.Origins = func(id uuid.UUID) (bool, error) { return id == sid, nil } }, 0, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -378,7 +378,7 @@ func TestF15WhoLostIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if got := s.Status().Phantoms; (got == nil) != (c.lost == "") || got != nil && got.String() != c.lost {
+			if got := s.Status().LostTransactions; (got == nil) != (c.lost == "") || got != nil && got.String() != c.lost {
 				t.Errorf("lost are %v, want %q", got, c.lost)
 			}
 		})
@@ -427,6 +427,6 @@ func TestF18CompressedTransactionWithoutCommitTime(t *testing.T) {
 	first.want("1[1]")
 	f := newFeed(t)
 	f.start()
-	f.w.Await(gtid(1), first.out[0].Mark.Committed, set(t, sid.String()+":1").Set, func() {})
+	f.w.Await(gtid(1), first.out[0].Commit.Committed, set(t, sid.String()+":1").Set, func() {})
 	f.walk(log()).want("")
 }

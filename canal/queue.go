@@ -22,8 +22,8 @@ type queue struct {
 	pending []txn.Transaction
 	usual   int // how many were taken last, and so how many to make room for
 	bytes   int
-	last    position.Mark // of the newest transaction put
-	err     error         // ends the stream once pending is taken
+	last    position.Commit // of the newest transaction put
+	err     error           // ends the stream once pending is taken
 	closed  bool
 	ready   chan struct{} // holds a token while pending or err may be there to take
 }
@@ -45,10 +45,10 @@ func (q *queue) put(t txn.Transaction) error {
 	if q.closed {
 		return ErrClosed
 	}
-	if !t.Mark.OnlyColumns() {
-		q.last = t.Mark
+	if !t.Commit.OnlyColumns() {
+		q.last = t.Commit
 	}
-	if n := len(q.pending); n > 0 && joinable(&q.pending[n-1]) && joinable(&t) && q.pending[n-1].Mark.Join(t.Mark) {
+	if n := len(q.pending); n > 0 && joinable(&q.pending[n-1]) && joinable(&t) && q.pending[n-1].Commit.Join(t.Commit) {
 		return nil
 	}
 	if q.pending == nil {
@@ -135,11 +135,11 @@ func (q *queue) take() (all []txn.Transaction, err error, ok bool) { //nolint:re
 }
 
 // snapshot returns the newest mark and what waits.
-func (q *queue) snapshot() (last position.Mark, oldest position.Mark, waiting, bytes int) {
+func (q *queue) snapshot() (last position.Commit, oldest position.Commit, waiting, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.pending) > 0 {
-		oldest = q.pending[0].Mark
+		oldest = q.pending[0].Commit
 	}
 	return q.last, oldest, len(q.pending), q.bytes
 }

@@ -98,7 +98,7 @@ func TestB037RealSwappedColumns(t *testing.T) {
 			db.exec("INSERT INTO outbox (id, aggregateid, type) VALUES (1, 'a', 't')", "ALTER TABLE outbox CHANGE aggregateid type VARCHAR(255), CHANGE type aggregateid VARCHAR(255)")
 			r := db.open(from)
 			e := r.fails()
-			if e.Kind != canal.ShapeMismatch || e.Table != db.name+".outbox" || e.Retry() {
+			if e.Kind != canal.SchemaMismatch || e.Table != db.name+".outbox" || e.Retry() {
 				t.Errorf("by file %t: %v", byFile, e)
 			}
 			if r.rows() != "" {

@@ -129,7 +129,7 @@ func TestF5RealUnloggedChange(t *testing.T) {
 		r.until(2)
 		db.exec("SET sql_log_bin=0", "ALTER TABLE outbox CHANGE note aggregateid VARCHAR(20), CHANGE aggregateid note VARCHAR(20)", "SET sql_log_bin=1",
 			"INSERT INTO outbox (id, aggregateid) VALUES (3, 'k')")
-		if e := r.fails(); e.Kind != canal.ShapeMismatch || !strings.Contains(e.Error(), "not in the binlog") {
+		if e := r.fails(); e.Kind != canal.SchemaMismatch || !strings.Contains(e.Error(), "not in the binlog") {
 			t.Errorf("got %v", e)
 		}
 		if got := r.rows(); got != "2" {
@@ -155,7 +155,7 @@ func TestRealStatementsThatAreNotFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 		r = db.open(r.at)
-		if e := r.fails(); e.Kind != canal.ShapeMismatch || !strings.Contains(e.Error(), "further on") {
+		if e := r.fails(); e.Kind != canal.SchemaMismatch || !strings.Contains(e.Error(), "further on") {
 			t.Errorf("got %v", e)
 		}
 		if got := r.rows(); got != "" {

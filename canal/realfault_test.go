@@ -137,7 +137,7 @@ func TestB010RealPurgeOfAnIdleServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, tx := range all {
-				at.Advance(tx.Mark)
+				at.Advance(tx.Commit)
 			}
 		}
 		_ = r.Close()

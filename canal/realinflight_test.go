@@ -15,7 +15,7 @@ import (
 // A transaction is in the binlog before the engine has committed it: a semi-synchronous
 // source waits in between for a replica, which there is none of here. Whatever the start
 // lies behind, its rows come once.
-func TestRealInitialRowsInFlight(t *testing.T) {
+func TestRealSnapshotRowsInFlight(t *testing.T) {
 	const plugin = "--plugin-load-add=semisync_source.so"
 	for _, c := range []struct {
 		name   string
@@ -75,7 +75,7 @@ func inFlight(t *testing.T, db *database, start func(*position.Position), flush 
 	if start != nil {
 		start(&at)
 	}
-	at.Initial = &position.Initial{Begun: 1}
+	at.Snapshot = &position.Snapshot{Begun: 1}
 	s := follow(t, db, at)
 	defer s.Close()
 	var rows []string
@@ -88,10 +88,10 @@ func inFlight(t *testing.T, db *database, start func(*position.Position), flush 
 			for _, r := range txs[i].Rows {
 				rows = append(rows, fmt.Sprint(r.After[0]))
 			}
-			at.Advance(txs[i].Mark)
+			at.Advance(txs[i].Commit)
 		}
 	}
-	for at.Initial != nil {
+	for at.Snapshot != nil {
 		read()
 	}
 	if err := errors.Join(<-written, <-written); err != nil {
@@ -108,7 +108,7 @@ func inFlight(t *testing.T, db *database, start func(*position.Position), flush 
 
 // Without GTIDs, who may not see the locks can't know what is in flight, and is told
 // what to do; a start by GTID set needs no such right.
-func TestRealInitialRowsNeedTheLocks(t *testing.T) {
+func TestRealSnapshotRowsNeedTheLocks(t *testing.T) {
 	db := newDatabase(t, pool.MySQL(t))
 	db.exec("INSERT INTO outbox (id, payload) VALUES (1, 'a')",
 		"CREATE USER IF NOT EXISTS nolocks IDENTIFIED BY 'pw'", "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO nolocks", "GRANT SELECT ON "+db.name+".* TO nolocks")
@@ -116,29 +116,29 @@ func TestRealInitialRowsNeedTheLocks(t *testing.T) {
 	root := db.cfg
 	db.cfg.User, db.cfg.Password = "nolocks", "pw"
 	at := db.now()
-	at.Initial = &position.Initial{}
+	at.Snapshot = &position.Snapshot{}
 	byFile := at
 	byFile.Set = nil
 	for _, byGTID := range []bool{true, false} {
-		_, _, err := canal.CheckInitial(t.Context(), db.cfg, byGTID)
-		wantInitial(t, err, byGTID)
+		_, _, err := canal.CheckSnapshot(t.Context(), db.cfg, byGTID)
+		wantSnapshot(t, err, byGTID)
 	}
-	s, err := canal.OpenInitial(t.Context(), db.cfg, byFile)
-	if wantInitial(t, err, false); err == nil {
+	s, err := canal.OpenSnapshot(t.Context(), db.cfg, byFile)
+	if wantSnapshot(t, err, false); err == nil {
 		_ = s.Close()
 	}
-	s, err = canal.OpenInitial(t.Context(), db.cfg, at)
-	if wantInitial(t, err, true); err == nil {
+	s, err = canal.OpenSnapshot(t.Context(), db.cfg, at)
+	if wantSnapshot(t, err, true); err == nil {
 		_ = s.Close()
 	}
-	if s, err = canal.OpenInitial(t.Context(), root, byFile); err != nil {
+	if s, err = canal.OpenSnapshot(t.Context(), root, byFile); err != nil {
 		t.Error(err)
 	} else {
 		_ = s.Close()
 	}
 }
 
-func wantInitial(t *testing.T, err error, ok bool) {
+func wantSnapshot(t *testing.T, err error, ok bool) {
 	t.Helper()
 	if ok != (err == nil) || !ok && !strings.Contains(err.Error(), "GRANT SELECT ON performance_schema") {
 		t.Errorf("opened with %v", err)

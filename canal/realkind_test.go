@@ -12,7 +12,7 @@ import (
 )
 
 // Whatever a server calls a table is taken, or refused with the reason: when its columns
-// are looked at, for a pattern, for its initial rows, and when a row of it comes.
+// are looked at, for a pattern, for its snapshot rows, and when a row of it comes.
 func TestRealKindsOfTables(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		for _, c := range []struct {
@@ -57,8 +57,8 @@ func TestRealKindsOfTables(t *testing.T) {
 			want("matching", err, byPattern)
 			named := db.cfg
 			named.Tables.List = []schema.Name{name}
-			_, _, err = canal.CheckInitial(t.Context(), named, true)
-			want("initial rows", err, c.says)
+			_, _, err = canal.CheckSnapshot(t.Context(), named, true)
+			want("snapshot rows", err, c.says)
 		}
 	})
 }
@@ -84,7 +84,7 @@ func TestRealHiddenGeneratedKey(t *testing.T) {
 	}}))
 	db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT, payload LONGTEXT)", "INSERT INTO outbox VALUES (1, 'stood')")
 	at := db.now()
-	at.Initial = &position.Initial{Begun: 1}
+	at.Snapshot = &position.Snapshot{Begun: 1}
 	s := follow(t, db, at)
 	defer s.Close()
 	db.exec("INSERT INTO outbox VALUES (2, 'came')")

@@ -213,18 +213,18 @@ func TestF15LostTail(t *testing.T) {
 	p.promote()
 	p.b.insert(4)
 	_, err = canal.Open(t.Context(), p.cfg, at)
-	if e := wantError(t, err, canal.Phantoms, position.GTID{}, lost.String(), "source.phantoms=accept"); e.Retry() || e.Difference != lost.String() {
+	if e := wantError(t, err, canal.LostTransactions, position.GTID{}, lost.String(), "source.lost_transactions=accept"); e.Retry() || e.Difference != lost.String() {
 		t.Errorf("got %+v", e)
 	}
 	// A refusal to record it ends the opening.
-	p.cfg.OnPhantoms = func(context.Context, *position.Set, string) error { return context.DeadlineExceeded }
+	p.cfg.OnLostTransactions = func(context.Context, *position.Set, string) error { return context.DeadlineExceeded }
 	if _, err := canal.Open(t.Context(), p.cfg, at); err == nil {
 		t.Error("opened although the loss could not be recorded")
 	}
 	reg := prometheus.NewPedanticRegistry()
 	p.cfg.Metrics = canal.NewMetrics(reg)
 	var recorded []string
-	p.cfg.OnPhantoms = func(_ context.Context, set *position.Set, server string) error {
+	p.cfg.OnLostTransactions = func(_ context.Context, set *position.Set, server string) error {
 		recorded = append(recorded, set.String()+" "+server)
 		return nil
 	}
@@ -232,16 +232,16 @@ func TestF15LostTail(t *testing.T) {
 	if got := r.rows(); got != "4" || fmt.Sprint(recorded) != "["+lost.String()+" "+b+"]" {
 		t.Errorf("accepted: rows %s, recorded %v", got, recorded)
 	}
-	if got := metric(t, reg, "binlog_outbox_source_phantom_transactions_total"); got != 2 || !r.Status().Phantoms.Equal(lost) {
-		t.Errorf("counted %v, status has %v", got, r.Status().Phantoms)
+	if got := metric(t, reg, "binlog_outbox_source_lost_transactions_total"); got != 2 || !r.Status().LostTransactions.Equal(lost) {
+		t.Errorf("counted %v, status has %v", got, r.Status().LostTransactions)
 	}
 	at = r.end()
 	// From then on they are known, also where the policy is to stop.
-	p.cfg.OnPhantoms, p.cfg.Accepted = nil, lost
+	p.cfg.OnLostTransactions, p.cfg.Accepted = nil, lost
 	p.b.insert(5)
 	r = p.open(at).until(5)
-	if got := r.rows(); got != "5" || r.Status().Phantoms != nil {
-		t.Errorf("known: rows %s, %v", got, r.Status().Phantoms)
+	if got := r.rows(); got != "5" || r.Status().LostTransactions != nil {
+		t.Errorf("known: rows %s, %v", got, r.Status().LostTransactions)
 	}
 	at = r.end()
 	// The old primary comes back with its tail, or with others under its numbers.
@@ -309,7 +309,7 @@ func TestF15TheHostWithoutLossIsTaken(t *testing.T) {
 	p.a.insert(2)
 	at := r.until(2).end()
 	p.cfg.Host, p.cfg.Port, p.cfg.Others = p.b.Host(), p.b.Port(), []string{p.a.Addr()}
-	p.cfg.OnPhantoms = func(context.Context, *position.Set, string) error { t.Error("asked to accept a loss"); return nil }
+	p.cfg.OnLostTransactions = func(context.Context, *position.Set, string) error { t.Error("asked to accept a loss"); return nil }
 	if got := p.open(at).Status().Address; got != p.a.Addr() {
 		t.Errorf("reading from %s", got)
 	}

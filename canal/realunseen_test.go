@@ -71,7 +71,7 @@ func TestRealRowsPutInPlace(t *testing.T) {
 }
 
 // Rows that are taken away as a whole before their turn are told, with the table.
-func TestRealInitialRowsTakenAway(t *testing.T) {
+func TestRealSnapshotRowsTakenAway(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		for _, s := range []string{"TRUNCATE outbox", "ALTER TABLE outbox DROP PARTITION p", "ALTER TABLE outbox TRUNCATE PARTITION p", "DROP TABLE outbox", "DELETE FROM outbox WHERE id < 10"} {
 			db.exec("DROP TABLE IF EXISTS outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN (MAXVALUE))",
@@ -79,22 +79,22 @@ func TestRealInitialRowsTakenAway(t *testing.T) {
 			var log bytes.Buffer
 			db.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			at := db.now()
-			at.Initial = &position.Initial{Begun: 1}
+			at.Snapshot = &position.Snapshot{Begun: 1}
 			db.exec("SET SESSION binlog_format=STATEMENT", s, "SET SESSION binlog_format=ROW")
-			st, err := canal.OpenInitial(t.Context(), db.cfg, at)
+			st, err := canal.OpenSnapshot(t.Context(), db.cfg, at)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for at.Initial != nil {
+			for at.Snapshot != nil {
 				txs, err := st.Next(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				for i := range txs {
-					at.Advance(txs[i].Mark)
+					at.Advance(txs[i].Commit)
 				}
 			}
-			in := st.Status().Initial
+			in := st.Status().Snapshot
 			_ = st.Close()
 			if !strings.Contains(log.String(), "went before all of them were read") || !strings.Contains(log.String(), "table="+db.name+".outbox") {
 				t.Errorf("%s: was not told: %+v\n%s", s, in, log.String())
@@ -104,14 +104,14 @@ func TestRealInitialRowsTakenAway(t *testing.T) {
 }
 
 // Rows that a foreign key removes come from the binlog, or the table is refused.
-func TestRealInitialRowsCascade(t *testing.T) {
+func TestRealSnapshotRowsCascade(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES orders (id) ON DELETE CASCADE)",
 			"INSERT INTO orders VALUES (1, 'x')", "INSERT INTO outbox VALUES (1, 1), (2, NULL)")
 		at := db.now()
-		at.Initial = &position.Initial{Begun: 1}
+		at.Snapshot = &position.Snapshot{Begun: 1}
 		db.exec("DELETE FROM orders")
-		s, err := canal.OpenInitial(t.Context(), db.cfg, at)
+		s, err := canal.OpenSnapshot(t.Context(), db.cfg, at)
 		if db.isMaria() {
 			var e *canal.Error
 			if !errors.As(err, &e) || e.Kind != canal.BadConfig || !strings.Contains(e.Error(), "ON DELETE CASCADE") {
@@ -124,14 +124,14 @@ func TestRealInitialRowsCascade(t *testing.T) {
 		}
 		defer s.Close()
 		rows := 0
-		for at.Initial != nil {
+		for at.Snapshot != nil {
 			txs, err := s.Next(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range txs {
 				rows += len(txs[i].Rows)
-				at.Advance(txs[i].Mark)
+				at.Advance(txs[i].Commit)
 			}
 		}
 		if rows != 2 {
@@ -141,15 +141,15 @@ func TestRealInitialRowsCascade(t *testing.T) {
 }
 
 // A partial update may change the key of a row whose turn is to come.
-func TestRealInitialRowsPartialUpdate(t *testing.T) {
+func TestRealSnapshotRowsPartialUpdate(t *testing.T) {
 	db := newDatabase(t, pool.MySQL(t))
 	db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, payload JSON)", "INSERT INTO outbox VALUES (5, JSON_OBJECT('a', REPEAT('x', 1000), 'b', 1))")
 	at := db.now()
-	at.Initial = &position.Initial{Begun: 1}
+	at.Snapshot = &position.Snapshot{Begun: 1}
 	db.exec("SET SESSION binlog_row_value_options=PARTIAL_JSON", "UPDATE outbox SET id=1, payload=JSON_SET(payload, '$.b', 2)", "SET SESSION binlog_row_value_options=''")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	s, err := canal.OpenInitial(ctx, db.cfg, at)
+	s, err := canal.OpenSnapshot(ctx, db.cfg, at)
 	if err == nil {
 		defer s.Close()
 	}
@@ -157,7 +157,7 @@ func TestRealInitialRowsPartialUpdate(t *testing.T) {
 		_, err = s.Next(ctx)
 	}
 	var e *canal.Error
-	if !errors.As(err, &e) || e.Kind != canal.PartialUpdate || !strings.Contains(err.Error(), "its turn among the initial rows") {
+	if !errors.As(err, &e) || e.Kind != canal.PartialUpdate || !strings.Contains(err.Error(), "its turn among the snapshot rows") {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -29,8 +29,8 @@ type savepoints struct {
 
 type savepoint struct {
 	name  string // folded
-	hold  holdMark
-	tally tallyMark
+	hold  holdCommit
+	tally tallyCommit
 	fault error
 }
 
@@ -65,8 +65,8 @@ func (s *savepoints) backTo(name string) (sp savepoint, known bool) {
 	return at.Value.(savepoint), true
 }
 
-func (w *walker) savepoint(name string) error {
-	sp := savepoint{name: foldName(name), hold: w.hold.mark(), tally: w.tally.mark(), fault: w.group.fault}
+func (w *eventHandler) savepoint(name string) error {
+	sp := savepoint{name: foldName(name), hold: w.hold.commitPos(), tally: w.tally.commitPos(), fault: w.group.fault}
 	if !w.group.savepoints.set(sp) {
 		return w.fail(TooLarge, nil, "a transaction has more savepoints than %d MiB hold", maxSavepoints>>20)
 	}
@@ -75,7 +75,7 @@ func (w *walker) savepoint(name string) error {
 
 // rollbackTo drops the rows since a savepoint. The server logs it only when the
 // transaction can't simply be cut back in its own cache.
-func (w *walker) rollbackTo(name string) error {
+func (w *eventHandler) rollbackTo(name string) error {
 	sp, known := w.group.savepoints.backTo(foldName(name))
 	if !known {
 		return w.fail(Undecodable, nil, "a transaction is rolled back to a savepoint that it has not set")

@@ -38,8 +38,8 @@ func Scan(
 			return at, err
 		}
 		for i := range txs {
-			if txs[i].Mark.OnlyColumns() {
-				at.Advance(txs[i].Mark)
+			if txs[i].Commit.OnlyColumns() {
+				at.Advance(txs[i].Commit)
 				continue
 			}
 			if more, err := f(&txs[i], stream.Status()); err != nil || !more {
@@ -48,7 +48,7 @@ func Scan(
 			if !txs[i].Final {
 				continue
 			}
-			if at.Advance(txs[i].Mark); reached() {
+			if at.Advance(txs[i].Commit); reached() {
 				break
 			}
 		}
@@ -60,6 +60,6 @@ func Scan(
 // logged, counted or decided.
 func (cfg Config) traceless() Config {
 	cfg.Logger, cfg.Metrics = slog.New(slog.DiscardHandler), nil
-	cfg.Progress, cfg.OnPhantoms, cfg.InitialOnly = nil, nil, false
+	cfg.Progress, cfg.OnLostTransactions, cfg.SnapshotOnly = nil, nil, false
 	return cfg
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
-// stats are the numbers of one stream. The walker writes, anybody reads.
+// stats are the numbers of one stream. The event handler writes, anybody reads.
 type stats struct {
 	inserts      atomic.Uint64 // rows
 	updates      atomic.Uint64 // events
@@ -31,7 +31,7 @@ type place struct {
 	pos  uint64
 }
 
-func (s *stats) committed(h header, m position.Mark, updates, deletes uint64) {
+func (s *stats) committed(h header, m position.Commit, updates, deletes uint64) {
 	s.transactions.Add(1)
 	s.lastEvent.Store(int64(h.seconds))
 	if s.arrived != nil && !m.Committed.IsZero() {

@@ -33,7 +33,7 @@ type Stream struct {
 	previous string
 	lost     *position.Set
 
-	known *columns // at the walker's place
+	known *columns // at the event handler's place
 
 	ended chan struct{} // closed when the reading has ended
 	close sync.Once
@@ -99,7 +99,7 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 	}
 	all := cfg
 	at, err := choose(ctx, cfg, func(ss *session, server *Server, cfg Config) error {
-		cfg.OnPhantoms = nil // a host without phantoms is better than one with
+		cfg.OnLostTransactions = nil // a host without lost transactions is better than one with
 		cfg.Logger = slog.New(slog.DiscardHandler)
 		_, err := check(ss, server, cfg, from)
 		return err
@@ -145,7 +145,7 @@ func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) e
 		}
 	}
 	cfg.progress("asking for the binlog")
-	w := s.newWalker(cfg, p)
+	w := s.newEventHandler(cfg, p)
 	d, err := s.dump(cfg, p.from, w)
 	if err != nil {
 		return err
@@ -161,11 +161,11 @@ func (s *Stream) accept(ctx context.Context, cfg Config, lost *position.Set) err
 	}
 	s.log.Warn("the server lacks transactions of other servers that were published; they are accepted as lost",
 		slog.String("server", s.server.UUID), slog.String("gtid_set", lost.String()), slog.Uint64("transactions", lost.Count()))
-	if err := cfg.OnPhantoms(ctx, lost.Clone(), s.server.UUID); err != nil {
+	if err := cfg.OnLostTransactions(ctx, lost.Clone(), s.server.UUID); err != nil {
 		return fmt.Errorf("recording the loss of %s: %w", lost, err)
 	}
 	s.lost = lost
-	s.metrics.phantoms(lost.Count())
+	s.metrics.lostTransactions(lost.Count())
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (s *Stream) accept(ctx context.Context, cfg Config, lost *position.Set) err
 func (s *Stream) prove(ctx context.Context, cfg, all Config, p plan) (reading bool, err error) {
 	proven, done := context.WithCancel(context.Background())
 	defer done()
-	w := s.newWalker(cfg, p)
+	w := s.newEventHandler(cfg, p)
 	w.proof = p.proof
 	w.proof.proven = done
 	gtid := slog.String("gtid", p.proof.gtid.String())
@@ -215,16 +215,16 @@ func (s *Stream) prove(ctx context.Context, cfg, all Config, p plan) (reading bo
 	return false, err
 }
 
-func (s *Stream) newWalker(cfg Config, p plan) *walker {
+func (s *Stream) newEventHandler(cfg Config, p plan) *eventHandler {
 	from := p.from
 	s.stats.arrived = s.dialer.heard.Load
-	w := newWalker(cfg, s.server.Flavor, from, s.queue.put, &s.stats)
+	w := newEventHandler(cfg, s.server.Flavor, from, s.queue.put, &s.stats)
 	w.origins.know(from, s.server)
-	w.phantoms = p.phantoms
-	if cfg.scout != nil {
-		cfg.scout.wake = s.queue.wake
+	w.lostTransactions = p.lostTransactions
+	if cfg.watermark != nil {
+		cfg.watermark.wake = s.queue.wake
 	}
-	w.shapes.columns = func(name schema.Name) (asked, error) {
+	w.tableVersions.columns = func(name schema.Name) (asked, error) {
 		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (asked, error) {
 			if err := ss.suits(name); err != nil {
 				return asked{}, err
@@ -232,8 +232,8 @@ func (s *Stream) newWalker(cfg Config, p plan) *walker {
 			return ss.ask(s.server, name, from.HasGTID())
 		})
 	}
-	w.shapes.known = s.known
-	w.shapes.changes = func(name schema.Name) (bool, error) {
+	w.tableVersions.known = s.known
+	w.tableVersions.changes = func(name schema.Name) (bool, error) {
 		here := position.Position{File: w.file, Pos: w.pos}
 		touched, err := s.ahead(context.Background(), cfg, here, []schema.Name{name})
 		return len(touched) > 0, err
@@ -258,7 +258,7 @@ func (s *Stream) newWalker(cfg Config, p plan) *walker {
 }
 
 // dump asks for the binlog; the events go to w.
-func (s *Stream) dump(cfg Config, from position.Position, w *walker) (*dump, error) {
+func (s *Stream) dump(cfg Config, from position.Position, w *eventHandler) (*dump, error) {
 	waiting := s.waiting(cfg, from)
 	d, err := guarded(func() (*dump, error) { return startDump(cfg, s.dialer, s.server.Flavor, from, s.sameServer, waiting) })
 	if err != nil {
@@ -326,7 +326,7 @@ func (s *Stream) sameServer(ss *session) error {
 
 // watch waits for the end of the reading, for whatever reason, and tells Next. The
 // goroutine that looks after the server's role is its own.
-func (s *Stream) watch(cfg Config, d *dump, w *walker) {
+func (s *Stream) watch(cfg Config, d *dump, w *eventHandler) {
 	defer close(s.ended)
 	ctx, cancel := context.WithCancel(context.Background())
 	var guard sync.WaitGroup
@@ -344,7 +344,7 @@ func (s *Stream) watch(cfg Config, d *dump, w *walker) {
 }
 
 // release frees what belongs to one dump. The dialer must be closed.
-func (s *Stream) release(d *dump, w *walker) {
+func (s *Stream) release(d *dump, w *eventHandler) {
 	d.close()
 	w.inner.close()
 	if err := w.hold.reset(0); err != nil {
@@ -406,9 +406,9 @@ type Status struct {
 	// Previous is the server that was read before (server_uuid; on MariaDB its
 	// server_id), when that was another one.
 	Previous string
-	// Phantoms are the transactions whose loss was accepted at the opening; nil for
+	// LostTransactions are the transactions whose loss was accepted at the opening; nil for
 	// none. The set is shared and not to be changed.
-	Phantoms *position.Set
+	LostTransactions *position.Set
 	// Since is when the opening began; Opened is how long it took until the binlog
 	// came, zero before.
 	Since  time.Time
@@ -417,7 +417,7 @@ type Status struct {
 	Connected bool
 	// Last is the newest transaction that was read, whether or not Next has
 	// handed it on.
-	Last position.Mark
+	Last position.Commit
 	// File and Pos are up to where the server's binlog has been read: the end of Last,
 	// or further when nothing but other events and heartbeats came since. File is
 	// empty before the first sign.
@@ -439,7 +439,7 @@ type Status struct {
 	ReceivedBytes             uint64
 	// Initial says how far the rows from before the start are; nil when there are none
 	// to come.
-	Initial *InitialStatus
+	Snapshot *SnapshotStatus
 	// Filtered are transactions of origins that do not count, UnknownOrigins servers
 	// whose transactions came and were not in the position.
 	Filtered, UnknownOrigins uint64
@@ -452,7 +452,7 @@ type Status struct {
 func (s *Stream) Status() Status {
 	last, oldest, waiting, bytes := s.queue.snapshot()
 	st := Status{
-		Server: *s.server, Address: s.at.String(), Previous: s.previous, Phantoms: s.lost, Since: s.since, Connected: !s.queue.isOver(), Last: last, Waiting: waiting, WaitingBytes: bytes,
+		Server: *s.server, Address: s.at.String(), Previous: s.previous, LostTransactions: s.lost, Since: s.since, Connected: !s.queue.isOver(), Last: last, Waiting: waiting, WaitingBytes: bytes,
 		Inserts: s.stats.inserts.Load(), Updates: s.stats.updates.Load(), Deletes: s.stats.deletes.Load(),
 		Transactions: s.stats.transactions.Load(), RolledBack: s.stats.rolledBack.Load(),
 		Filtered: s.stats.filtered.Load(), UnknownOrigins: s.stats.unknown.Load(), Unlogged: s.stats.unlogged.Load(),

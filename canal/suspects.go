@@ -75,7 +75,7 @@ func words(text string) []string {
 }
 
 // indirectly notes a statement that wrote other tables, and by that maybe an outbox table.
-func (w *walker) indirectly(s *schema.Statement) error {
+func (w *eventHandler) indirectly(s *schema.Statement) error {
 	if w.askSuspects == nil || w.group.fault != nil || w.group.pass != handOn || w.skipTo > 0 {
 		return nil //nolint:nilerr // the group's fault is told at the commit
 	}
@@ -94,7 +94,7 @@ func (w *walker) indirectly(s *schema.Statement) error {
 	return nil
 }
 
-func (w *walker) suspect(s *schema.Statement, name string) {
+func (w *eventHandler) suspect(s *schema.Statement, name string) {
 	what := w.suspects[strings.ToLower(name)]
 	if what == "" || w.group.fault != nil || s.Deletes && strings.HasPrefix(what, "view ") {
 		return

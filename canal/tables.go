@@ -37,14 +37,14 @@ type table struct {
 // id: the same bytes mean the same shape. What it says is read when the first row
 // needs it, so that a table map alone can't fail the stream.
 type tableMap struct {
-	table *table
-	body  []byte // from the database name on
-	shape *shape // nil until a committed row needs it
-	size  int    // with its shape
-	index int    // in hold.maps
+	table        *table
+	body         []byte        // from the database name on
+	tableVersion *tableVersion // nil until a committed row needs it
+	size         int           // with its shape
+	index        int           // in hold.maps
 }
 
-// tables knows whose rows a rows event holds. It is owned by the walker.
+// tables knows whose rows a rows event holds. It is owned by the event handler.
 type tables struct {
 	match  func(database, table string) (bool, error)
 	known  map[string]*table // by database and table as they lie in the table map
@@ -145,10 +145,10 @@ func (t *tables) mapFor(tab *table, body []byte) (*tableMap, error) {
 }
 
 // spare forgets the table maps that can be read anew. Shapes with names that the server
-// was asked for can't: a change of the table must find them (walker.tooLate).
+// was asked for can't: a change of the table must find them (event handler.tooLate).
 func (t *tables) spare() {
 	for _, tab := range t.outbox {
-		t.drop(tab, func(tm *tableMap) bool { return tm.shape == nil || tm.shape.asOf.IsZero() })
+		t.drop(tab, func(tm *tableMap) bool { return tm.tableVersion == nil || tm.tableVersion.asOf.IsZero() })
 	}
 }
 

@@ -245,9 +245,9 @@ func TestTables(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	list := []string{"host", "port", "password", "table_patterns", ""}
-	for word, want := range map[string]string{"hsot": "host", "hostname": "host", "prot": "port", "passwd": "password", "Table-Patterns": "table_patterns", "zzz": "", "x": "", "": ""} {
-		if got := Nearest(word, list); got != want {
-			t.Errorf("%s: %q, want %q", word, got, want)
+	for enumValue, want := range map[string]string{"hsot": "host", "hostname": "host", "prot": "port", "passwd": "password", "Table-Patterns": "table_patterns", "zzz": "", "x": "", "": ""} {
+		if got := Nearest(enumValue, list); got != want {
+			t.Errorf("%s: %q, want %q", enumValue, got, want)
 		}
 	}
 }

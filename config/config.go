@@ -34,8 +34,8 @@ type Node struct {
 	ID              string        `yaml:"id"`
 	DataDir         string        `yaml:"data_dir"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`
-	// TraceIDs bounds what all connectors remember of published events.
-	TraceIDs int `yaml:"trace_ids"`
+	// RecentEvents bounds what all connectors remember of published events.
+	RecentEvents int `yaml:"recent_events"`
 }
 
 // Cluster is the Raft group of connector nodes. No peers: a single node.
@@ -122,7 +122,7 @@ type Connector struct {
 	Headers     Headers         `yaml:"headers"`
 	Kafka       Kafka           `yaml:"kafka"`
 	Limits      Limits          `yaml:"limits"`
-	Trace       Trace           `yaml:"trace"`
+	Events      Events          `yaml:"events"`
 	Heartbeat   Heartbeat       `yaml:"heartbeat"`
 	Errors      Errors          `yaml:"errors"`
 	Retry       Retry           `yaml:"retry"`
@@ -137,12 +137,12 @@ type Source struct {
 	Host string `yaml:"host"`
 	Port int    `yaml:"port"`
 	// Hosts are further ones; use Source.Addresses.
-	Hosts       []string `yaml:"hosts"`
-	PrimaryOnly bool     `yaml:"primary_only"`
-	Phantoms    Phantoms `yaml:"phantoms"`
-	User        string   `yaml:"user"`
-	Password    Secret   `yaml:"password"`
-	Flavor      Flavor   `yaml:"flavor"`
+	Hosts            []string         `yaml:"hosts"`
+	PrimaryOnly      bool             `yaml:"primary_only"`
+	LostTransactions LostTransactions `yaml:"lost_transactions"`
+	User             string           `yaml:"user"`
+	Password         Secret           `yaml:"password"`
+	Flavor           Flavor           `yaml:"flavor"`
 	// ServerID 0 means DerivedServerID.
 	ServerID       uint32        `yaml:"server_id"`
 	TLS            SourceTLS     `yaml:"tls"`
@@ -301,10 +301,10 @@ type Limits struct {
 	TransactionRows  int  `yaml:"transaction_rows"`
 }
 
-// Trace says how much is remembered of the events that were published, and how fast
+// Events says how much is remembered of the events that were published, and how fast
 // the binlog is searched for others. IDs 0 remembers none, ScanRate 0 is no bound.
-type Trace struct {
-	IDs      int  `yaml:"ids"`
+type Events struct {
+	Recent   int  `yaml:"recent"`
 	ScanRate Size `yaml:"scan_rate"`
 }
 

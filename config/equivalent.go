@@ -13,7 +13,7 @@ type Kind int
 const (
 	Text         Kind = iota // as it is, without blanks around it; numbers too
 	Verbatim                 // as it is
-	Word                     // one of Equivalent.Words, in any case
+	Enum                     // one of Equivalent.EnumValues, in any case
 	Boolean                  // true or false
 	Milliseconds             // a number of them, here a duration
 	List                     // separated by commas
@@ -28,8 +28,8 @@ type Equivalent struct {
 	// "producer.override." where it is one of the producer.
 	Key  string
 	Kind Kind
-	// Words are those of a Word.
-	Words []string
+	// EnumValues are those of a Enum.
+	EnumValues []string
 	// Since is the first release of Debezium that has the key; empty where all have.
 	Since string
 }
@@ -40,7 +40,7 @@ func Equivalents() []Equivalent {
 	for _, f := range fields() {
 		path, ok := strings.CutPrefix(f.path, "connectors[].")
 		if ok && f.key != "" {
-			out = append(out, Equivalent{Path: path, Key: f.key, Kind: f.kind(), Words: f.words, Since: f.since})
+			out = append(out, Equivalent{Path: path, Key: f.key, Kind: f.kind(), EnumValues: f.enum, Since: f.since})
 		}
 	}
 	return out
@@ -49,8 +49,8 @@ func Equivalents() []Equivalent {
 func (f field) kind() Kind {
 	t := typeOf(f.path)
 	switch {
-	case len(f.words) > 0:
-		return Word
+	case len(f.enum) > 0:
+		return Enum
 	case t == durationType:
 		return Milliseconds
 	case t == secretType || f.verbatim: // a password may begin or end with a blank

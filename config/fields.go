@@ -30,7 +30,7 @@ type field struct {
 	// replaces names other keys that this one replaces, with values of their own.
 	replaces string
 	doc      string
-	words    []string
+	enum     []string
 	required bool
 	// login marks a name that goes with a secret: with it a reference may come over
 	// the network.
@@ -41,7 +41,7 @@ type field struct {
 	shown   bool
 }
 
-func words[W ~string](list ...W) []string {
+func enum[W ~string](list ...W) []string {
 	out := make([]string, len(list))
 	for i, w := range list {
 		out[i] = string(w)
@@ -80,8 +80,8 @@ func nodeFields() []field {
 			doc: "Directory for what the node must remember: positions, decisions, its part of the cluster. Made when missing. Also --data-dir and BINLOG_OUTBOX_DATA_DIR."},
 		{path: "node.shutdown_timeout", def: "30s", replaces: "task.shutdown.graceful.timeout.ms",
 			doc: "How long a node that was told to stop may take to finish and commit the batch in hand."},
-		{path: "node.trace_ids", def: "2000000",
-			doc: "How many published events all connectors of a node remember together (connectors[].trace.ids); the busiest forget first."},
+		{path: "node.recent_events", def: "2000000",
+			doc: "How many published events all connectors of a node remember together (connectors[].events.recent); the busiest forget first."},
 
 		{path: "cluster", doc: "The connector nodes that stand in for each other. Without peers this is a single node."},
 		{path: "cluster.listen", example: "0.0.0.0:7400",
@@ -135,9 +135,9 @@ func nodeFields() []field {
 			doc: "Environment variables that such connectors may refer to, by name. Default: none."},
 
 		{path: "log", doc: "The log goes to standard error, one event a line."},
-		{path: "log.level", def: "info", replaces: "connect-log4j.properties", words: []string{"debug", "info", "warn", "error"},
+		{path: "log.level", def: "info", replaces: "connect-log4j.properties", enum: []string{"debug", "info", "warn", "error"},
 			doc: "Least level that is written."},
-		{path: "log.format", def: "auto", replaces: "connect-log4j.properties", words: []string{"auto", "json", "text"},
+		{path: "log.format", def: "auto", replaces: "connect-log4j.properties", enum: []string{"auto", "json", "text"},
 			doc: "auto is text on a terminal, JSON otherwise."},
 		{path: "log.levels", replaces: "connect-log4j.properties", example: "{raft: warn}",
 			doc: "Levels of single components, by name."},
@@ -161,20 +161,20 @@ func connectorFields() []field {
 			doc: "All servers that may be the primary, each as host or host:port; beside host, which is then the first, or alone. The one that takes writes is read from, and a change of the primary is followed by GTID, which must be on."},
 		{path: "connectors[].source.primary_only", def: "true",
 			doc: "With hosts: read only from the server that takes writes (read_only and super_read_only off). false takes the first host that answers and has what is needed."},
-		{path: "connectors[].source.phantoms", def: string(PhantomsStop), words: words(PhantomsStop, PhantomsAccept),
+		{path: "connectors[].source.lost_transactions", def: string(LostTransactionsStop), enum: enum(LostTransactionsStop, LostTransactionsAccept),
 			doc: "What is done when the new primary lacks transactions that were published, because the old one failed before anybody else got them: stop and name them, or go on and keep them on record. Transactions that a server lost itself always stop the connector. MySQL only."},
 		{path: "connectors[].source.user", key: "database.user", required: true, login: true, example: "outbox_cdc",
 			doc: "User with REPLICATION SLAVE, REPLICATION CLIENT and SELECT on the outbox tables."},
 		{path: "connectors[].source.password", key: "database.password", example: "${file:/etc/binlog-outbox/secrets.properties:mysql.password}",
 			doc: "Its password; best a reference, which is read again at each connect."},
-		{path: "connectors[].source.flavor", def: string(FlavorAuto), replaces: "connector.class", words: words(FlavorAuto, FlavorMySQL, FlavorMariaDB),
+		{path: "connectors[].source.flavor", def: string(FlavorAuto), replaces: "connector.class", enum: enum(FlavorAuto, FlavorMySQL, FlavorMariaDB),
 			doc: "Kind of server; auto asks it."},
 		{path: "connectors[].source.server_id", key: "database.server.id",
 			doc: "Number of this node among the replicas of the server, and no other replica's. 0 derives one from node.id and the connector's name, so that it differs from node to node. With a cluster leave it at 0."},
 		{path: "connectors[].source.tls", doc: "TLS towards the server."},
 		{path: "connectors[].source.tls.mode", def: string(SSLPreferred), replaces: "database.ssl.mode",
-			words: words(SSLDisabled, SSLPreferred, SSLRequired, SSLVerifyCA, SSLVerifyIdentity),
-			doc:   "How far TLS goes: never, if the server offers it, always, with the server's certificate checked, with its host name checked too. With preferred whoever sits between can have it go without TLS, and with required pass for the server. Without TLS, a login by caching_sha2_password or sha256_password gives the password to whoever sits between: it is encrypted with a key that comes from there."},
+			enum: enum(SSLDisabled, SSLPreferred, SSLRequired, SSLVerifyCA, SSLVerifyIdentity),
+			doc:  "How far TLS goes: never, if the server offers it, always, with the server's certificate checked, with its host name checked too. With preferred whoever sits between can have it go without TLS, and with required pass for the server. Without TLS, a login by caching_sha2_password or sha256_password gives the password to whoever sits between: it is encrypted with a key that comes from there."},
 		{path: "connectors[].source.tls.ca", replaces: "database.ssl.truststore", example: "/etc/binlog-outbox/tls/mysql-ca.crt",
 			doc: "PEM file, or PEM text, with the authorities that sign the server's certificate. Default: the system's."},
 		{path: "connectors[].source.tls.cert", replaces: "database.ssl.keystore", example: "/etc/binlog-outbox/tls/mysql-client.crt",
@@ -189,7 +189,7 @@ func connectorFields() []field {
 			doc: "How long connecting to the server may take."},
 		{path: "connectors[].source.heartbeat", def: "10s", key: "connect.keep.alive.interval.ms",
 			doc: "How often an idle server is asked to show that it lives. The connection counts as lost after twice that time and a little."},
-		{path: "connectors[].source.positions", def: string(PositionsAuto), words: words(PositionsAuto, PositionsGTID, PositionsFile), replaces: "gtid.ignore.on.recovery",
+		{path: "connectors[].source.positions", def: string(PositionsAuto), enum: enum(PositionsAuto, PositionsGTID, PositionsFile), replaces: "gtid.ignore.on.recovery",
 			doc: "What places in the binlog are named by. GTIDs survive a failover of the server, file and position do not. auto takes GTIDs where the server has them, gtid insists on them."},
 		{path: "connectors[].source.table", replaces: "table.include.list, database.include.list", example: "shop.outbox", shown: true,
 			doc: "The outbox table, as database.table. Names are compared as Debezium does: in full, without regard to case."},
@@ -197,12 +197,12 @@ func connectorFields() []field {
 			doc: "Several outbox tables, in place of table."},
 		{path: "connectors[].source.table_patterns", replaces: "table.include.list, database.include.list", example: `["shop_\\d+\\.outbox"]`,
 			doc: "Outbox tables by regular expressions of the whole database.table, without regard to case, in Debezium's (Java's) syntax; beside table or tables, or alone. Tables that appear later count as well."},
-		{path: "connectors[].source.start", def: string(StartCurrent), replaces: "snapshot.mode", words: words(StartSnapshot, StartSnapshotOnly, StartWhenNeeded, StartCurrent, StartEarliest, StartNever),
+		{path: "connectors[].source.start", def: string(StartCurrent), replaces: "snapshot.mode", enum: enum(StartSnapshot, StartSnapshotOnly, StartWhenNeeded, StartCurrent, StartEarliest, StartNever),
 			doc: "Where a connector without a stored position begins: with the rows that stand in the tables, then with what was committed since (snapshot; initial in Debezium), with these rows and nothing else (snapshot_only; initial_only), at the end of the binlog (current; no_data), at the oldest binlog there is (earliest), or not at all (never). " +
 				"when_needed is snapshot, and publishes the rows that stand in the tables once more, instead of stopping, when the source has purged a binlog that was not read yet: what was published before and still stands there comes again, what was deleted meanwhile never comes. " +
 				"Rows are read without locks, in the order of the primary key, which each table must have."},
-		{path: "connectors[].source.invalid_text", def: string(InvalidTextStop), words: words(InvalidTextStop, InvalidTextReplace, InvalidTextQuestionMark),
-			doc: "Text whose bytes are not valid in its column's character set, or stand for no character there: stop the connector, put U+FFFD in their place, as Debezium does (but a question mark in initial rows, which the server converts for it), or a question mark, as the server shows them. What is replaced is lost; binlog_outbox_invalid_texts_total counts the texts."},
+		{path: "connectors[].source.invalid_text", def: string(InvalidTextStop), enum: enum(InvalidTextStop, InvalidTextReplace, InvalidTextQuestionMark),
+			doc: "Text whose bytes are not valid in its column's character set, or stand for no character there: stop the connector, put U+FFFD in their place, as Debezium does (but a question mark in snapshot rows, which the server converts for it), or a question mark, as the server shows them. What is replaced is lost; binlog_outbox_invalid_texts_total counts the texts."},
 		{path: "connectors[].source.debezium_offsets", replaces: "offset.storage.file.filename", example: "/var/lib/kafka-connect/offsets.dat",
 			doc: "File in which a Connect worker keeps the offsets of its connectors. While it holds one of this connector, a start without a stored position begins where that is, whatever start says, or fails with what to do. Empty, or --ignore-debezium-offset: it is not looked at."},
 		{path: "connectors[].source.debezium_topics", replaces: "offset.storage.topic, offsets.storage.topic", example: "[connect-offsets]",
@@ -239,19 +239,19 @@ func outboxFields() []field {
 			doc: "Name of the topic, with ${name} and $1 for the groups of route_regex."},
 		{path: "connectors[].outbox.additional", replaces: "transforms.*.table.fields.additional.placement", example: `["type:header:eventType"]`,
 			doc: "More columns to send, each as column:placement or column:placement:alias; placement is header, envelope or partition."},
-		{path: "connectors[].outbox.missing_additional", key: "transforms.*.table.field.additional.missing", since: "3.6", replaces: "transforms.*.table.fields.additional.error.on.missing", words: []string{router.MissingError, router.MissingIgnore},
+		{path: "connectors[].outbox.missing_additional", key: "transforms.*.table.field.additional.missing", since: "3.6", replaces: "transforms.*.table.fields.additional.error.on.missing", enum: []string{router.MissingError, router.MissingIgnore},
 			doc: "What is done when a table lacks a column of additional: stop, or leave it out."},
 		{path: "connectors[].outbox.expand_json", key: "transforms.*.table.expand.json.payload",
 			doc: "Parse a text payload as JSON and send it with a schema."},
-		{path: "connectors[].outbox.json_null", key: "transforms.*.table.json.payload.null.behavior", words: []string{router.ExpandIgnore, router.ExpandOptionalBytes},
+		{path: "connectors[].outbox.json_null", key: "transforms.*.table.json.payload.null.behavior", enum: []string{router.ExpandIgnore, router.ExpandOptionalBytes},
 			doc: "JSON nulls in an expanded payload: leave the member out, or give it the type bytes."},
-		{path: "connectors[].outbox.json_empty_array", key: "transforms.*.table.json.payload.empty.array.behavior", since: "3.7", words: []string{router.ExpandIgnore, router.ExpandOptionalString},
+		{path: "connectors[].outbox.json_empty_array", key: "transforms.*.table.json.payload.empty.array.behavior", since: "3.7", enum: []string{router.ExpandIgnore, router.ExpandOptionalString},
 			doc: "Empty JSON arrays in an expanded payload: leave the member out, or make it an array of strings."},
-		{path: "connectors[].outbox.field_names", key: "transforms.*.field.name.adjustment.mode", words: []string{router.NamesAsTheyAre, router.NamesAvro, router.NamesAvroUnicode},
+		{path: "connectors[].outbox.field_names", key: "transforms.*.field.name.adjustment.mode", enum: []string{router.NamesAsTheyAre, router.NamesAvro, router.NamesAvroUnicode},
 			doc: "How member names of an expanded payload are made fit for Avro."},
 		{path: "connectors[].outbox.tombstone_on_empty", key: "transforms.*.route.tombstone.on.empty.payload",
 			doc: "Send a null value (a tombstone) when the payload is NULL or blank."},
-		{path: "connectors[].outbox.on_update", key: "transforms.*.table.op.invalid.behavior", words: []string{router.UpdateWarn, router.UpdateError, router.UpdateFatal},
+		{path: "connectors[].outbox.on_update", key: "transforms.*.table.op.invalid.behavior", enum: []string{router.UpdateWarn, router.UpdateError, router.UpdateFatal},
 			doc: "What is done when a row of the outbox is updated: log and pass over, log an error and pass over, or stop. Deleted rows are always passed over."},
 		{path: "connectors[].outbox.skip_operations", replaces: "skipped.operations", example: "[u]",
 			doc: "Row changes that are passed over before anything else looks at them, by Debezium's letters: c for inserts, u for updates, d for deletes, t for truncates, none. With u also updates of the primary key are, which are published as a new row otherwise."},

@@ -14,8 +14,8 @@ func formatFields() []field {
 
 func converterFields(part, def, key, what string) []field {
 	path := "connectors[].format." + part
-	numbers := words(converter.TypeShort, converter.TypeInteger, converter.TypeLong, converter.TypeFloat, converter.TypeDouble, converter.TypeBoolean)
-	types := append(words(converter.TypeString, converter.TypeJSON, converter.TypeBytes, converter.TypeBinary), numbers...)
+	numbers := enum(converter.TypeShort, converter.TypeInteger, converter.TypeLong, converter.TypeFloat, converter.TypeDouble, converter.TypeBoolean)
+	types := append(enum(converter.TypeString, converter.TypeJSON, converter.TypeBytes, converter.TypeBinary), numbers...)
 	hint := "string is StringConverter, json JsonConverter, bytes ByteArrayConverter, binary Debezium's BinaryDataConverter; short, integer, long, float, double and boolean are Connect's converters of that name, which take nothing else"
 	if part == "header" {
 		types = append(types, converter.TypeSimple)
@@ -23,19 +23,19 @@ func converterFields(part, def, key, what string) []field {
 	}
 	return []field{
 		{path: path, doc: "Converter of " + what + ". The type alone may be written in place of the section: \"" + part + ": string\"."},
-		{path: path + ".type", def: def, replaces: key, words: types,
+		{path: path + ".type", def: def, replaces: key, enum: types,
 			doc: "Kind of converter: " + hint + "."},
 		{path: path + ".schemas", key: key + ".schemas.enable",
 			doc: "json: wrap the value as {\"schema\", \"payload\"}. Connect's own default is true."},
-		{path: path + ".decimal", def: "base64", key: key + ".decimal.format", words: []string{"base64", "numeric"},
+		{path: path + ".decimal", def: "base64", key: key + ".decimal.format", enum: []string{"base64", "numeric"},
 			doc: "json: DECIMAL as base64 of its unscaled value, or as a number."},
 		{path: path + ".replace_null_with_default", def: "true", key: key + ".replace.null.with.default",
 			doc: "json: write the column's default in place of null."},
-		{path: path + ".delegate", replaces: key + ".delegate.converter.type", words: append(append([]string{""}, words(converter.TypeString, converter.TypeJSON, converter.TypeBytes)...), numbers...),
+		{path: path + ".delegate", replaces: key + ".delegate.converter.type", enum: append(append([]string{""}, enum(converter.TypeString, converter.TypeJSON, converter.TypeBytes)...), numbers...),
 			doc: "binary: the converter of everything that is not bytes. Without one such values stop the connector."},
 		{path: path + ".delegate_schemas", key: key + ".delegate.converter.type.schemas.enable",
 			doc: "schemas of the delegate."},
-		{path: path + ".delegate_decimal", def: "base64", key: key + ".delegate.converter.type.decimal.format", words: []string{"base64", "numeric"},
+		{path: path + ".delegate_decimal", def: "base64", key: key + ".delegate.converter.type.decimal.format", enum: []string{"base64", "numeric"},
 			doc: "decimal of the delegate."},
 		{path: path + ".delegate_replace_null_with_default", def: "true", key: key + ".delegate.converter.type.replace.null.with.default",
 			doc: "replace_null_with_default of the delegate."},
@@ -71,7 +71,7 @@ func kafkaFields() []field {
 		{path: "connectors[].kafka.tls.insecure_skip_verify", replaces: "producer.override.ssl.endpoint.identification.algorithm",
 			doc: "Do not check the brokers' certificates at all. Anyone between us and them can then read and change records."},
 		{path: "connectors[].kafka.sasl", doc: "How this client shows who it is."},
-		{path: "connectors[].kafka.sasl.mechanism", replaces: "producer.override.sasl.mechanism", words: []string{"", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"},
+		{path: "connectors[].kafka.sasl.mechanism", replaces: "producer.override.sasl.mechanism", enum: []string{"", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"},
 			doc: "SASL mechanism; empty is none."},
 		{path: "connectors[].kafka.sasl.user", login: true, replaces: "producer.override.sasl.jaas.config", example: "binlog-outbox",
 			doc: "User of PLAIN and SCRAM."},
@@ -89,13 +89,13 @@ func kafkaFields() []field {
 			doc: "Scope asked for at token_url."},
 		{path: "connectors[].kafka.sasl.extensions", replaces: "producer.override.sasl.jaas.config", example: "{logicalCluster: lkc-1}",
 			doc: "Extensions sent beside an OAUTHBEARER token."},
-		{path: "connectors[].kafka.delivery", def: string(ExactlyOnce), replaces: "exactly.once.source.support, exactly.once.support", words: words(ExactlyOnce, AtLeastOnce),
+		{path: "connectors[].kafka.delivery", def: string(ExactlyOnce), replaces: "exactly.once.source.support, exactly.once.support", enum: enum(ExactlyOnce, AtLeastOnce),
 			doc: "exactly_once writes rows and position in one Kafka transaction: a read_committed consumer sees each row once. at_least_once may repeat rows after a crash and is a little faster."},
 		{path: "connectors[].kafka.transactional_id_prefix", def: "binlog-outbox", replaces: "transactional.id",
 			doc: "The transactional id is this, a dot and the connector's name; the position topic is that and \".position\". The same on every node."},
 		{path: "connectors[].kafka.transaction_timeout", def: "60s", key: "producer.override.transaction.timeout.ms",
 			doc: "How long a batch may stay open before the brokers give it up; not above the brokers' transaction.max.timeout.ms. A batch that they acknowledge slowly but steadily, as beyond a quota, gets more at the next attempt."},
-		{path: "connectors[].kafka.compression", def: "none", key: "producer.override.compression.type", words: []string{"none", "gzip", "snappy", "lz4", "zstd"},
+		{path: "connectors[].kafka.compression", def: "none", key: "producer.override.compression.type", enum: []string{"none", "gzip", "snappy", "lz4", "zstd"},
 			doc: "Compression of record batches."},
 		{path: "connectors[].kafka.max_message_bytes", def: "1MiB", key: "producer.override.max.request.size",
 			doc: "Largest record that is sent: key, value and headers, before compression. A larger one stops the connector. The topics' max.message.bytes counts too."},
@@ -141,10 +141,10 @@ func runtimeFields() []field {
 		{path: "connectors[].limits.transaction_rows", def: "50000",
 			doc: "Likewise for a transaction with more outbox rows than this."},
 
-		{path: "connectors[].trace", doc: "What the verb trace and GET /v1/events/{id} know."},
-		{path: "connectors[].trace.ids", def: "1000000",
+		{path: "connectors[].events", doc: "What the command events find and GET /v1/events/{id} know."},
+		{path: "connectors[].events.recent", def: "1000000",
 			doc: "How many of the last published events the leader remembers, with about 32 bytes each as they come; 0 remembers none."},
-		{path: "connectors[].trace.scan_rate", def: "32MiB",
+		{path: "connectors[].events.scan_rate", def: "32MiB",
 			doc: "Most bytes in a second that a search for an older event reads of the binlog; 0 is no bound."},
 
 		{path: "connectors[].heartbeat", doc: "Records that show that an idle connector is alive."},
@@ -153,10 +153,10 @@ func runtimeFields() []field {
 		{path: "connectors[].heartbeat.topic_prefix", def: "__debezium-heartbeat", key: "topic.heartbeat.prefix",
 			doc: "The heartbeat topic is this, a dot and topic_prefix."},
 
-		{path: "connectors[].errors", doc: "What becomes of rows that can't be published. Whatever is chosen is logged, counted (binlog_outbox_rows_set_aside_total) and listed in the status."},
-		{path: "connectors[].errors.row", def: string(OnErrorStop), replaces: "errors.tolerance", words: words(OnErrorStop, OnErrorDeadLetter, OnErrorSkip),
-			doc: "A row that can't be routed or serialised: stop fails the connector until somebody decides about that row (set-aside), or changes the configuration; dead_letter sends it to errors.dead_letter.topic and goes on; skip goes on without it."},
-		{path: "connectors[].errors.record", def: string(OnErrorStop), replaces: "errors.tolerance", words: words(OnErrorStop, OnErrorDeadLetter, OnErrorSkip),
+		{path: "connectors[].errors", doc: "What becomes of rows that can't be published. Whatever is chosen is logged, counted (binlog_outbox_rows_unpublished_total) and listed in the status."},
+		{path: "connectors[].errors.row", def: string(OnErrorStop), replaces: "errors.tolerance", enum: enum(OnErrorStop, OnErrorDeadLetter, OnErrorSkip),
+			doc: "A row that can't be routed or serialised: stop fails the connector until somebody decides about that row (binlog-outbox rows), or changes the configuration; dead_letter sends it to errors.dead_letter.topic and goes on; skip goes on without it."},
+		{path: "connectors[].errors.record", def: string(OnErrorStop), replaces: "errors.tolerance", enum: enum(OnErrorStop, OnErrorDeadLetter, OnErrorSkip),
 			doc: "Likewise for a record that Kafka refuses for good: too large, an invalid topic name, a partition that isn't there. What may pass, such as a missing right or topic, is waited for."},
 		{path: "connectors[].errors.dead_letter", doc: "Where dead letters go: key, value and headers as routed, or else the row's key and payload columns as they are, with __binlog_outbox.error.* headers that say what was wrong with which row. They are in order with the other records, and in the same Kafka transaction."},
 		{path: "connectors[].errors.dead_letter.topic", example: "orders-outbox.dead-letter",
@@ -173,7 +173,7 @@ func runtimeFields() []field {
 		{path: "connectors[].debezium", doc: "How closely Debezium is followed where it can be told apart."},
 		{path: "connectors[].debezium.quirks",
 			doc: "Send damaged values exactly as Debezium does, for comparing both byte by byte during a migration."},
-		{path: "connectors[].debezium.compat", def: `"3.6"`, words: []string{"2.7", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7"},
+		{path: "connectors[].debezium.compat", def: `"3.6"`, enum: []string{"2.7", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7"},
 			doc: "Version of Debezium to follow, where versions differ: no context headers up to 3.1, three in 3.2 and 3.3, four since 3.4."},
 	}
 }

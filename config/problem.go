@@ -80,16 +80,16 @@ func (p Problems) sorted() Problems {
 const longestWord = 100
 
 // Nearest returns the candidate that word is most likely a misspelling of, or "".
-func Nearest(word string, candidates []string) string {
-	if len(word) > longestWord {
+func Nearest(enumValue string, candidates []string) string {
+	if len(enumValue) > longestWord {
 		return ""
 	}
-	best, distance := "", max(2, len(word)/3)+1
+	best, distance := "", max(2, len(enumValue)/3)+1
 	for _, c := range candidates {
-		if word != "" && c != "" && (strings.HasPrefix(word, c) || strings.HasPrefix(c, word)) && distance > 2 {
+		if enumValue != "" && c != "" && (strings.HasPrefix(enumValue, c) || strings.HasPrefix(c, enumValue)) && distance > 2 {
 			best, distance = c, 2 // "warning" for warn
 		}
-		if d := EditDistance(strings.ToLower(word), strings.ToLower(c)); d < distance {
+		if d := EditDistance(strings.ToLower(enumValue), strings.ToLower(c)); d < distance {
 			best, distance = c, d
 		}
 	}

@@ -94,8 +94,8 @@ func (f field) yaml(b *strings.Builder) {
 
 func (f field) comment() string {
 	text := f.doc
-	if len(f.words) > 1 {
-		text += " One of: " + strings.Join(nonEmpty(f.words), ", ") + "."
+	if len(f.enum) > 1 {
+		text += " One of: " + strings.Join(nonEmpty(f.enum), ", ") + "."
 	}
 	if f.required {
 		text += " Required."
@@ -118,12 +118,12 @@ func nonEmpty(list []string) []string {
 
 func writeComment(b *strings.Builder, indent, text string) {
 	line := indent + "#"
-	for word := range strings.FieldsSeq(text) {
-		if len(line)+1+len(word) > lineWidth && line != indent+"#" {
+	for enumValue := range strings.FieldsSeq(text) {
+		if len(line)+1+len(enumValue) > lineWidth && line != indent+"#" {
 			b.WriteString(line + "\n")
 			line = indent + "#"
 		}
-		line += " " + word
+		line += " " + enumValue
 	}
 	b.WriteString(line + "\n")
 }
@@ -176,7 +176,7 @@ func (f field) section() string { return strings.TrimSuffix(f.path, "."+f.name()
 func (f field) typeText() string {
 	t := typeOf(f.path)
 	switch {
-	case len(f.words) > 0:
+	case len(f.enum) > 0:
 		return "word"
 	case t == durationType:
 		return "duration"
@@ -202,8 +202,8 @@ func (f field) defaultCell() string {
 
 func (f field) meaning() string {
 	text := f.doc
-	if len(f.words) > 1 {
-		list := nonEmpty(f.words)
+	if len(f.enum) > 1 {
+		list := nonEmpty(f.enum)
 		for i := range list {
 			list[i] = code(list[i])
 		}

@@ -59,7 +59,7 @@ func (s Secret) String() string {
 	return Mask
 }
 
-// Format implements fmt.Formatter, so that no verb prints the fields.
+// Format implements fmt.Formatter, so that no command prints the fields.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // MarshalText implements encoding.TextMarshaler, which JSON and YAML use.

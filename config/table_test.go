@@ -53,7 +53,7 @@ func TestDefaultsAreOfTheirTypes(t *testing.T) {
 		if err := setScalar(v, strings.Trim(f.def, `"`), nil); err != nil {
 			t.Errorf("%s: default %s: %v", f.path, f.def, err)
 		}
-		if len(f.words) > 0 && !contains(f.words, strings.Trim(f.def, `"`)) {
+		if len(f.enum) > 0 && !contains(f.enum, strings.Trim(f.def, `"`)) {
 			t.Errorf("%s: default %s is none of its words", f.path, f.def)
 		}
 	}

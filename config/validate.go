@@ -137,8 +137,8 @@ func (b *builder) everySetting() {
 		if f.required && (v.Kind() == reflect.String || v.Kind() == reflect.Slice) && v.Len() == 0 {
 			b.reject(path, "is required; for instance %s", f.example)
 		}
-		if len(f.words) > 0 {
-			b.word(path, v.String(), f.words)
+		if len(f.enum) > 0 {
+			b.enumValue(path, v.String(), f.enum)
 		}
 		if s, ok := v.Interface().(Secret); ok && !b.Builder.KeepReferences && !b.Builder.Blind {
 			if _, err := s.Resolve(); err != nil {
@@ -148,7 +148,7 @@ func (b *builder) everySetting() {
 	})
 }
 
-func (b *builder) word(path, value string, allowed []string) {
+func (b *builder) enumValue(path, value string, allowed []string) {
 	for _, w := range allowed {
 		if value == w {
 			return
@@ -180,7 +180,7 @@ func (b *builder) node() {
 	b.require(c.Node.ID != "", "node.id", "is required, since this host has no name")
 	b.require(c.Node.DataDir != "", "node.data_dir", "must not be empty")
 	b.positive("node.shutdown_timeout", c.Node.ShutdownTimeout)
-	b.require(c.Node.TraceIDs >= 0 && c.Node.TraceIDs <= maxTraceIDs, "node.trace_ids", "%d must be between 0 and %d", c.Node.TraceIDs, maxTraceIDs)
+	b.require(c.Node.RecentEvents >= 0 && c.Node.RecentEvents <= maxRecentEvents, "node.recent_events", "%d must be between 0 and %d", c.Node.RecentEvents, maxRecentEvents)
 	b.cluster(&c.Cluster)
 	if c.Admin.Listen != "" {
 		b.address("admin.listen", c.Admin.Listen)
@@ -196,10 +196,10 @@ func (b *builder) node() {
 	b.require(len(c.Admin.Roles) == 0 || c.Admin.WebConfig != "" || c.Admin.Listen == "", "admin.roles",
 		"nobody could ever have one of them: without users or client certificates in admin.web_config nobody is known; name such a file, or leave the roles out")
 	for user, role := range c.Admin.Roles {
-		b.word("admin.roles."+user, role, []string{"view", "operate", "admin"})
+		b.enumValue("admin.roles."+user, role, []string{"view", "operate", "admin"})
 	}
 	for component, level := range c.Log.Levels {
-		b.word("log.levels."+component, level, b.table["log.level"].words)
+		b.enumValue("log.levels."+component, level, b.table["log.level"].enum)
 	}
 }
 
@@ -342,7 +342,7 @@ func (b *builder) outbox(path string, c *Connector) {
 		b.require(column.name != "", path+".outbox."+column.key, "must name a column")
 	}
 	for i, op := range c.Outbox.SkipOperations {
-		b.word(index(path+".outbox.skip_operations", i), op, []string{"c", "u", "d", "t", "none"})
+		b.enumValue(index(path+".outbox.skip_operations", i), op, []string{"c", "u", "d", "t", "none"})
 	}
 	for _, f := range []struct {
 		key string
@@ -421,8 +421,8 @@ func (b *builder) sasl(path string, s *SASL) {
 	}
 }
 
-// maxTraceIDs takes 3.2 GB.
-const maxTraceIDs = 100_000_000
+// maxRecentEvents takes 3.2 GB.
+const maxRecentEvents = 100_000_000
 
 func (b *builder) runtime(path string, c *Connector) {
 	limits := join(path, "limits")
@@ -436,8 +436,8 @@ func (b *builder) runtime(path string, c *Connector) {
 	} {
 		b.require(l.value > 0, join(limits, l.key), "%d must be above 0", l.value)
 	}
-	b.require(c.Trace.IDs >= 0 && c.Trace.IDs <= maxTraceIDs, path+".trace.ids", "%d must be between 0 and %d", c.Trace.IDs, maxTraceIDs)
-	b.require(c.Trace.ScanRate >= 0, path+".trace.scan_rate", "%d must not be negative", c.Trace.ScanRate)
+	b.require(c.Events.Recent >= 0 && c.Events.Recent <= maxRecentEvents, path+".events.recent", "%d must be between 0 and %d", c.Events.Recent, maxRecentEvents)
+	b.require(c.Events.ScanRate >= 0, path+".events.scan_rate", "%d must not be negative", c.Events.ScanRate)
 	b.require(c.Heartbeat.Interval >= 0, path+".heartbeat.interval", "%s must not be negative", c.Heartbeat.Interval)
 	b.topicWord(path+".heartbeat.topic_prefix", c.Heartbeat.TopicPrefix)
 	letters := path + ".errors.dead_letter.topic"

@@ -75,7 +75,7 @@ func (c *Config) veil(table map[string]field) {
 		isText := t == nil || t.Kind() == reflect.String || t.Kind() == reflect.Slice || t.Kind() == reflect.Map
 		number, rest, inConnector := strings.Cut(strings.TrimPrefix(path, "connectors["), "]")
 		i, err := strconv.Atoi(number)
-		if s.value == "" || !isText || len(table[general].words) > 0 {
+		if s.value == "" || !isText || len(table[general].enum) > 0 {
 			continue
 		}
 		if !inConnector || err != nil || i >= len(c.Connectors) || rest == "" {

@@ -21,9 +21,9 @@ type ahead struct {
 
 // openAhead begins to open the source; it returns nil, which may be used as well,
 // when no position is stored. The caller drops it.
-func (t *term) openAhead(ctx context.Context) *ahead {
+func (t *session) openAhead(ctx context.Context) *ahead {
 	from, ok := t.positions.Position()
-	if !ok || len(from.Partials) > 0 || from.Initial != nil {
+	if !ok || len(from.Partials) > 0 || from.Snapshot != nil {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -28,7 +28,7 @@ type handover struct {
 func (h *handover) at(seq uint64) position.Position {
 	p := position.Position{Flavor: position.MySQL, Set: position.NewSet(position.MySQL)}
 	for n := range seq {
-		p.Advance(position.Mark{GTID: position.GTID{SID: simServer, Seq: n + 1}, First: n + 1, File: "b.000001", Pos: (n + 1) * 100})
+		p.Advance(position.Commit{GTID: position.GTID{SID: simServer, Seq: n + 1}, First: n + 1, File: "b.000001", Pos: (n + 1) * 100})
 	}
 	p.Seq = 1
 	return p
@@ -106,9 +106,9 @@ func TestTakeoverOpensTheSourceAhead(t *testing.T) {
 				cfg := DefaultConfig()
 				cfg.Name = "handover"
 				c := New(cfg, h, h, h, h, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-				stop, end := context.WithCancel(context.Background())
+				drain, end := context.WithCancel(context.Background())
 				done := make(chan struct{})
-				go func() { defer close(done); c.Run(stop, context.Background(), 1) }()
+				go func() { defer close(done); c.Run(drain, context.Background(), 1) }()
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if s := c.Status(); (s.Phase == "streaming") != (test.sunk >= test.stored) {

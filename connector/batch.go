@@ -21,25 +21,25 @@ type Limits struct {
 const maxGroups = 10_000
 
 // batch is a txn.Batch with the memory that its records live in. Both halves of the
-// pipe are reused for the whole term.
+// pipe are reused for the whole session.
 type batch struct {
 	txn.Batch
 	records []txn.Record // those of all groups
 	memory  txn.Arena
 	// oldest is when the first transaction with records was committed.
 	oldest time.Time
-	// asides are the rows that are set aside, in order; letters is the size of the dead
+	// unpublished are the rows that are skipped or dead-lettered, in order; deadLetters is the size of the dead
 	// letters.
-	asides  []aside
-	letters int
+	unpublished []unpublishedRow
+	deadLetters int
 }
 
 func (b *batch) reset() {
 	clear(b.Groups)
 	clear(b.records)
-	clear(b.asides)
+	clear(b.unpublished)
 	b.memory.Reset()
-	*b = batch{Batch: txn.Batch{Groups: b.Groups[:0]}, records: b.records[:0], memory: b.memory, asides: b.asides[:0]}
+	*b = batch{Batch: txn.Batch{Groups: b.Groups[:0]}, records: b.records[:0], memory: b.memory, unpublished: b.unpublished[:0]}
 }
 
 // pipe carries batches from the goroutine that reads and encodes to the one that
@@ -51,10 +51,10 @@ type pipe struct {
 	enc    Encoder
 	// alone is a transaction that gets a batch of its own, so that its refusal by
 	// the sink holds back nothing that came before.
-	alone position.Mark
+	alone position.Commit
 	// sequence is nil unless records get headers with it.
 	sequence *sequence
-	setter   *setter // nil sets nothing aside
+	onError  *errorHandler // nil skips and dead-letters nothing
 	ids      *identify
 	counts   Counter // of the transaction that comes; the reader's
 
@@ -62,7 +62,7 @@ type pipe struct {
 	filling *batch
 	taken   *batch // by the publisher
 	spare   *batch
-	flush   bool // marks without records are let through
+	flush   bool // commits without records are let through
 	closed  bool
 	cause   error
 	// publishing is when the oldest transaction with records of the batch that was
@@ -112,7 +112,7 @@ func (p *pipe) add(ctx context.Context, tx *txn.Transaction, done published) err
 	defer p.mu.Unlock()
 	b := p.filling
 	had := len(b.records)
-	g, asides := b.group(tx), len(b.asides)
+	g, unpublished := b.group(tx), len(b.unpublished)
 	if tx.FirstRow == 0 {
 		p.counts.Reset()
 	}
@@ -124,7 +124,7 @@ func (p *pipe) add(ctx context.Context, tx *txn.Transaction, done published) err
 		further = true
 		if err := b.encode(p, tx, i, &g); err != nil {
 			clear(b.records[had:])
-			b.records, b.asides = b.records[:had], b.asides[:asides]
+			b.records, b.unpublished = b.records[:had], b.unpublished[:unpublished]
 			return err
 		}
 	}
@@ -132,11 +132,11 @@ func (p *pipe) add(ctx context.Context, tx *txn.Transaction, done published) err
 		if !further {
 			return nil // all of the part is published, and says nothing new
 		}
-		g.Part = &position.Partial{GTID: tx.Mark.GTID, Rows: p.counts.Counted(), Committed: tx.Mark.Committed}
+		g.Part = &position.Partial{GTID: tx.Commit.GTID, Rows: p.counts.Counted(), Committed: tx.Commit.Committed}
 	}
 	b.put(g)
 	if had == 0 && len(b.records) > 0 {
-		b.oldest = tx.Mark.Committed
+		b.oldest = tx.Commit.Committed
 	}
 	if len(b.records) > 0 {
 		signal(p.ready)
@@ -146,7 +146,7 @@ func (p *pipe) add(ctx context.Context, tx *txn.Transaction, done published) err
 
 // group returns what the batch has of tx, whose earlier parts may be in it.
 func (b *batch) group(tx *txn.Transaction) txn.Group {
-	g := txn.Group{Mark: tx.Mark}
+	g := txn.Group{Commit: tx.Commit}
 	if n := len(b.Groups); n > 0 && !b.Groups[n-1].Final() {
 		g.Records, g.Skipped = b.Groups[n-1].Records, b.Groups[n-1].Skipped
 	}
@@ -168,7 +168,7 @@ func (b *batch) put(g txn.Group) {
 	switch n := b.at(); {
 	case n < len(b.Groups):
 		b.Groups[n] = g
-	case n > 0 && g.Empty() && b.Groups[n-1].Empty() && b.Groups[n-1].Mark.Join(g.Mark):
+	case n > 0 && g.Empty() && b.Groups[n-1].Empty() && b.Groups[n-1].Commit.Join(g.Commit):
 	default:
 		b.Groups = append(b.Groups, g)
 	}
@@ -180,20 +180,20 @@ func (b *batch) encode(p *pipe, tx *txn.Transaction, i int, g *txn.Group) error 
 	rec, ok, err := p.enc.Encode(&b.memory, &tx.Rows[i])
 	switch {
 	case err != nil:
-		refused := &RowError{Mark: tx.Mark, Row: n, Err: err}
+		refused := &RowError{Commit: tx.Commit, Row: n, Err: err}
 		if refused.Retryable() {
-			return refused // nothing is wrong with the row, so that it is not set aside
+			return refused // nothing is wrong with the row, so that it is not skipped or dead-lettered
 		}
 		rec, err = txn.Record{}, refused
 	case !ok:
 		return nil
 	}
-	a, err := p.setter.look(tx.Mark.Row(n), &rec, err)
+	a, err := p.onError.look(tx.Commit.Row(n), &rec, err)
 	switch {
 	case err != nil:
 		return err
 	case a != nil:
-		return b.setAside(p, a, tx, i, g, rec)
+		return b.addUnpublished(p, a, tx, i, g, rec)
 	}
 	if p.ids != nil {
 		rec.Event = uint64(p.ids.of(&tx.Rows[i]))
@@ -205,23 +205,23 @@ func (b *batch) encode(p *pipe, tx *txn.Transaction, i int, g *txn.Group) error 
 // append adds the record of row n, from 0, to g.
 func (b *batch) append(p *pipe, tx *txn.Transaction, n uint64, g *txn.Group, rec txn.Record) {
 	rec.Row = n
-	p.sequence.add(&rec, tx.Mark.GTID, n)
+	p.sequence.add(&rec, tx.Commit.GTID, n)
 	b.records = append(b.records, rec)
 	first := len(b.records) - 1 - len(g.Records)
 	g.Records = b.records[first:len(b.records):len(b.records)]
 }
 
 func (p *pipe) isAlone(tx *txn.Transaction) bool {
-	if in := tx.Mark.Initial; in != nil || p.alone.Initial != nil {
-		return in != nil && p.alone.Initial != nil && in.Rows == p.alone.Initial.Rows && len(tx.Rows) > 0
+	if in := tx.Commit.Snapshot; in != nil || p.alone.Snapshot != nil {
+		return in != nil && p.alone.Snapshot != nil && in.Rows == p.alone.Snapshot.Rows && len(tx.Rows) > 0
 	}
-	return p.alone != position.Mark{} && tx.FirstRow == 0 && tx.Mark.GTID == p.alone.GTID &&
-		(!p.alone.GTID.IsZero() || tx.Mark.File == p.alone.File && tx.Mark.Pos == p.alone.Pos)
+	return p.alone != position.Commit{} && tx.FirstRow == 0 && tx.Commit.GTID == p.alone.GTID &&
+		(!p.alone.GTID.IsZero() || tx.Commit.File == p.alone.File && tx.Commit.Pos == p.alone.Pos)
 }
 
 func (p *pipe) full() bool {
 	b := p.filling
-	return len(b.records) >= p.limits.Rows || len(b.asides) >= p.limits.Rows || b.memory.Size()+b.letters >= p.limits.Bytes
+	return len(b.records) >= p.limits.Rows || len(b.unpublished) >= p.limits.Rows || b.memory.Size()+b.deadLetters >= p.limits.Bytes
 }
 
 // take returns the batch that was filled and starts the other. It blocks until

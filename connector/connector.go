@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
-	"github.com/binlog-outbox/binlog-outbox/trail"
+	"github.com/binlog-outbox/binlog-outbox/recent"
 )
 
 // Config is one connector's own settings.
@@ -26,24 +26,24 @@ type Config struct {
 	SaveTimeout, CloseTimeout time.Duration
 	// DrainTimeout bounds what an orderly end may take to publish what was read.
 	DrainTimeout time.Duration
-	// RetryInitial and RetryMax bound the pause between terms.
-	RetryInitial, RetryMax time.Duration
+	// RetryInitial and RetryMax bound the pause between sessions.
+	RetrySnapshot, RetryMax time.Duration
 	// HeartbeatEvery is how often a heartbeat record is sent, where Encoder is a Heart;
 	// zero is never.
 	HeartbeatEvery time.Duration
-	// SurveyEvery is how often the source is asked how far it has come, where Sources
-	// is a Surveyor.
-	SurveyEvery time.Duration
+	// StatusPollEvery is how often the source is asked how far it has come, where Sources
+	// is a StatusPoller.
+	StatusPollEvery time.Duration
 	// Errors says what becomes of rows that can't be published.
 	Errors Errors
 	// SequenceHeaders adds to every record where it stands in its transaction and in
 	// the life of the connector; see HeaderSeq.
 	SequenceHeaders bool
-	// Trail is told of all that is published, and Find asks it; nil remembers nothing.
-	Trail *trail.Trail
+	// Recent is told of all that is published, and Find asks it; nil remembers nothing.
+	Recent *recent.Index
 	// Topics is told what is published to; nil when nobody wants to know.
 	Topics *Topics
-	// MaxAttempts is how many terms in a row may fail before they stream anything
+	// MaxAttempts is how many sessions in a row may fail before they stream anything
 	// until the connector fails; negative means any number.
 	MaxAttempts int
 }
@@ -54,8 +54,8 @@ func DefaultConfig() Config {
 		Limits:    Limits{Rows: 10_000, Bytes: 8 << 20},
 		SaveEvery: time.Second, SaveQuiet: 200 * time.Millisecond, SaveTimeout: 10 * time.Second,
 		CloseTimeout: 5 * time.Second, DrainTimeout: 15 * time.Second,
-		RetryInitial: 300 * time.Millisecond, RetryMax: 10 * time.Second, MaxAttempts: -1,
-		SurveyEvery: 10 * time.Second,
+		RetrySnapshot: 300 * time.Millisecond, RetryMax: 10 * time.Second, MaxAttempts: -1,
+		StatusPollEvery: 10 * time.Second,
 	}
 }
 
@@ -69,22 +69,22 @@ type Connector struct {
 	positions Positions
 	metrics   *metrics
 	log       *slog.Logger
-	surveys   surveys
-	trail     *trail.Trail // nil remembers nothing
+	polls     polls
+	recent    *recent.Index // nil remembers nothing
 	// remembered is the sequence number of the last row that trail knows of, or could;
-	// negative before the first term of a leadership that streams. Only Run and the
-	// terms use it.
+	// negative before the first session of a leadership that streams. Only Run and the
+	// sessions use it.
 	remembered int64
 
 	restart chan struct{}
-	// alone is the transaction that the next term publishes by itself. Only Run
+	// alone is the transaction that the next session publishes by itself. Only Run
 	// and what it calls use it.
-	alone position.Mark
-	// decided is what the last term knew of decisions about single rows, refusedLetter
+	alone position.Commit
+	// decided is what the last session knew of decisions about single rows, refusedDeadLetter
 	// the size in bytes of the smallest dead letter that its topic has refused. Only
 	// Run and what it calls use them.
-	decided       map[position.Row]SetAside
-	refusedLetter int
+	decided           map[position.Row]RowDecision
+	refusedDeadLetter int
 
 	mu     sync.Mutex
 	status Status
@@ -100,21 +100,21 @@ func New(cfg Config, sources Sources, sinks Sinks, enc Encoder, pos Positions, r
 		status: Status{Name: cfg.Name, State: Unassigned, Since: time.Now()},
 	}
 	if _, ok := enc.(Identifier); ok {
-		c.trail = cfg.Trail
+		c.recent = cfg.Recent
 	}
 	c.metrics = newMetrics(reg, c)
 	return c
 }
 
-// Restart ends the failed state, or the pause before the next term, or the term
-// that is running; the next term starts at once.
+// Restart ends the failed state, or the pause before the next session, or the session
+// that is running; the next session starts at once.
 func (c *Connector) Restart() { signal(c.restart) }
 
-// Run works through terms until stop or lease ends. When stop ends, the term in
-// hand publishes and saves what it has read; when lease ends (the node no longer
+// Run works through sessions until drain or leadership ends. When drain ends, the session in
+// hand publishes and saves what it has read; when leadership ends (the node no longer
 // leads), it is cut off at once. leaderTerm goes into what is stored. Run returns
 // only when all goroutines of the connector have ended.
-func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
+func (c *Connector) Run(drain, leadership context.Context, leaderTerm uint64) {
 	defer c.setState(Unassigned, nil)
 	c.remembered = -1 // others may have published meanwhile
 	// A restart that was asked for while another node worked is over.
@@ -123,17 +123,17 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	default:
 	}
 	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = c.cfg.RetryInitial, c.cfg.RetryMax
-	open, cancel := either(stop, lease)
-	var surveying sync.WaitGroup
-	surveying.Go(func() { c.survey(open) })
+	pause.InitialInterval, pause.MaxInterval = c.cfg.RetrySnapshot, c.cfg.RetryMax
+	open, cancel := either(drain, leadership)
+	var polling sync.WaitGroup
+	polling.Go(func() { c.poll(open) })
 	defer func() {
 		cancel()
-		surveying.Wait()
-		c.surveys.forget()
+		polling.Wait()
+		c.polls.forget()
 	}()
 	attempts, first := 0, true
-	for stop.Err() == nil && lease.Err() == nil {
+	for drain.Err() == nil && leadership.Err() == nil {
 		if want := c.positions.Wanted(); want != StateRunning {
 			c.setState(want, nil)
 			c.waitWhile(open, want, 0, nil)
@@ -143,30 +143,30 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 		}
 		c.setState(StateRunning, nil)
 		began := time.Now()
-		streamed := c.Status().Terms
-		err := c.runTerm(stop, lease, leaderTerm, first)
+		streamed := c.Status().Sessions
+		err := c.runSession(drain, leadership, leaderTerm, first)
 		first = false
 		switch {
-		case err == nil, stop.Err() != nil, lease.Err() != nil, errors.Is(err, errTermRestart):
+		case err == nil, drain.Err() != nil, leadership.Err() != nil, errors.Is(err, errSessionRestart):
 			// The contexts themselves are asked: open follows them a moment later.
-			if stop.Err() != nil && err != nil && !errors.Is(err, context.Cause(stop)) && lease.Err() == nil {
-				c.log.Warn("term ended by shutdown before it had drained", "error", err)
+			if drain.Err() != nil && err != nil && !errors.Is(err, context.Cause(drain)) && leadership.Err() == nil {
+				c.log.Warn("session ended by shutdown before it had drained", "error", err)
 			}
 			continue
 		}
-		if c.Status().Terms > streamed {
+		if c.Status().Sessions > streamed {
 			attempts = 0
 		}
 		var past bool
 		if past, err = c.passes(open, err); past {
 			continue
 		}
-		if mark, holds := holdsBack(err); holds && c.alone != mark {
+		if commit, holds := holdsBack(err); holds && c.alone != commit {
 			// What stands before it in the batch is in order: let it go first, at once
 			// if waiting will not help.
-			c.alone = mark
+			c.alone = commit
 			if !retryable(err) {
-				c.log.Warn("a record is refused; publishing what comes before it", "code", code(err), "gtid", mark.GTID.String())
+				c.log.Warn("a record is refused; publishing what comes before it", "code", code(err), "gtid", commit.GTID.String())
 				continue
 			}
 		}
@@ -187,30 +187,30 @@ func (c *Connector) Run(stop, lease context.Context, leaderTerm uint64) {
 	}
 }
 
-// errTermRestart ends a term because the wanted run state changed or a restart
+// errSessionRestart ends a session because the wanted run state changed or a restart
 // was asked for.
-var errTermRestart = errors.New("term ended by an operator")
+var errSessionRestart = errors.New("session ended by an operator")
 
-// runTerm runs one term and ends it in an orderly way when the wanted state changes.
-func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64, first bool) error {
-	stop, end := context.WithCancelCause(stop)
+// runSession runs one session and ends it in an orderly way when the wanted state changes.
+func (c *Connector) runSession(drain, leadership context.Context, leaderTerm uint64, first bool) error {
+	drain, end := context.WithCancelCause(drain)
 	defer end(nil)
-	hard, cut := context.WithCancelCause(lease)
+	work, cut := context.WithCancelCause(leadership)
 	defer cut(nil)
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
-		for stop.Err() == nil {
+		for drain.Err() == nil {
 			changed := c.positions.Changed()
 			if c.positions.Wanted() != StateRunning {
-				end(errTermRestart)
+				end(errSessionRestart)
 			}
 			select {
 			case <-changed:
 			case <-c.restart:
-				end(errTermRestart)
-			case <-stop.Done():
-			case <-hard.Done():
+				end(errSessionRestart)
+			case <-drain.Done():
+			case <-work.Done():
 				return
 			}
 		}
@@ -218,20 +218,20 @@ func (c *Connector) runTerm(stop, lease context.Context, leaderTerm uint64, firs
 		select {
 		case <-time.After(c.cfg.DrainTimeout):
 			cut(errDrain)
-		case <-hard.Done():
+		case <-work.Done():
 		}
 	}()
-	t := &term{Connector: c, number: leaderTerm, takeover: first, log: c.log}
-	err := t.run(stop, hard)
+	t := &session{Connector: c, number: leaderTerm, takeover: first, log: c.log}
+	err := t.run(drain, work)
 	cut(nil)
 	<-watching
-	if cause := context.Cause(stop); errors.Is(cause, errTermRestart) && (err == nil || errors.Is(err, errTermRestart)) {
-		return errTermRestart
+	if cause := context.Cause(drain); errors.Is(cause, errSessionRestart) && (err == nil || errors.Is(err, errSessionRestart)) {
+		return errSessionRestart
 	}
 	return err
 }
 
-// errDrain cuts a term whose orderly end took too long.
+// errDrain cuts a session whose orderly end took too long.
 var errDrain = errors.New("what had been read could not be published in time")
 
 // waitWhile returns when the wanted state is no longer the given one, a restart

@@ -22,9 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func (w *world) start(t *testing.T) *Connector {
 	t.Helper()
 	c := w.connector()
-	stop, end := context.WithCancel(context.Background())
+	drain, end := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); c.Run(stop, context.Background(), 1) }()
+	go func() { defer close(done); c.Run(drain, context.Background(), 1) }()
 	t.Cleanup(func() { end(); <-done })
 	return c
 }
@@ -53,7 +53,7 @@ func TestRefusedRowFailsWithItsGTID(t *testing.T) {
 		for _, tx := range w.binlog {
 			first := tx.Rows
 			if len(first) > 0 && first[0].After[0].(uint64) <= w.refuse {
-				gtid = tx.Mark.GTID
+				gtid = tx.Commit.GTID
 				if tx.FirstRow == 0 {
 					before = first[0].After[0].(uint64) - 1
 				}
@@ -89,20 +89,20 @@ func TestRefusedRowFailsWithItsGTID(t *testing.T) {
 	})
 }
 
-// A restart that was asked for while another node led is none of the next term's.
+// A restart that was asked for while another node led is none of the next session's.
 func TestRestartIsForTheRunAtHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorld()
 		c := w.connector()
 		c.Restart()
-		stop, end := context.WithCancel(context.Background())
+		drain, end := context.WithCancel(context.Background())
 		done := make(chan struct{})
-		go func() { defer close(done); c.Run(stop, context.Background(), 1) }()
+		go func() { defer close(done); c.Run(drain, context.Background(), 1) }()
 		settle()
 		end()
 		<-done
-		if s := c.Status(); s.Terms != 1 || w.sinks != 1 {
-			t.Errorf("%d terms streamed, %d were begun", s.Terms, w.sinks)
+		if s := c.Status(); s.Sessions != 1 || w.sinks != 1 {
+			t.Errorf("%d sessions streamed, %d were begun", s.Sessions, w.sinks)
 		}
 	})
 }
@@ -124,8 +124,8 @@ func TestAwaySourceIsWaitedFor(t *testing.T) {
 			t.Fatalf("%d attempts in a day: a fast loop", w.opens)
 		}
 		w.mu.Unlock()
-		if s.Terms != 0 {
-			t.Fatalf("%d terms streamed without a source", s.Terms)
+		if s.Sessions != 0 {
+			t.Fatalf("%d sessions streamed without a source", s.Sessions)
 		}
 		w.mu.Lock()
 		w.away = nil
@@ -201,8 +201,8 @@ func TestPositionRegressionFails(t *testing.T) {
 // What is done about the position in Kafka and the replicated one, in all their
 // relations.
 func TestReconcile(t *testing.T) {
-	chosen := func(p position.Position, choice uint64) position.Position {
-		p.Choice = choice
+	chosen := func(p position.Position, override uint64) position.Position {
+		p.OffsetOverride = override
 		return p
 	}
 	at := func(text string, inKafka bool) position.Position {
@@ -317,7 +317,7 @@ func TestRefusedRecordHoldsNothingBack(t *testing.T) {
 				var before uint64
 				for _, tx := range w.binlog {
 					if tx.FirstRow == 0 && len(tx.Rows) > 0 && tx.Rows[0].After[0].(uint64) <= w.large {
-						gtid, before = tx.Mark.GTID, tx.Rows[0].After[0].(uint64)-1
+						gtid, before = tx.Commit.GTID, tx.Rows[0].After[0].(uint64)-1
 					}
 				}
 				c := w.start(t)
@@ -344,25 +344,25 @@ func TestRefusedRecordInAPartFails(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(1, true)
 			w.faults, w.files, w.rows, w.large = 0, files, 9, 4
-			mark := func(n uint64) position.Mark {
-				m := position.Mark{File: "b.000001", Pos: n * 100}
+			commit := func(n uint64) position.Commit {
+				m := position.Commit{File: "b.000001", Pos: n * 100}
 				if !files {
 					m.GTID, m.First = position.GTID{SID: simServer, Seq: n}, n
 				}
 				return m
 			}
 			row := func(id uint64) schema.Row { return schema.Row{Op: schema.Insert, After: []any{id}} }
-			part := txn.Transaction{Mark: mark(2)}
+			part := txn.Transaction{Commit: commit(2)}
 			for id := uint64(1); id <= 7; id++ { // fills the batch
 				part.Rows = append(part.Rows, row(id))
 			}
-			rest := txn.Transaction{Mark: mark(2), FirstRow: 7, Final: true, Rows: []schema.Row{row(8), row(9)}}
-			w.binlog = []txn.Transaction{{Mark: mark(1), Final: true}, part, rest}
+			rest := txn.Transaction{Commit: commit(2), FirstRow: 7, Final: true, Rows: []schema.Row{row(8), row(9)}}
+			w.binlog = []txn.Transaction{{Commit: commit(1), Final: true}, part, rest}
 			c := w.start(t)
 			settle()
 			s := c.Status()
-			if s.State != Failed || s.LastError.Code != "record_too_large" || !strings.Contains(s.LastError.Message, place(mark(2))) {
-				t.Fatalf("files %v: %s after %d terms, %+v; want failed at %s", files, s.State, s.Terms, s.LastError, place(mark(2)))
+			if s.State != Failed || s.LastError.Code != "record_too_large" || !strings.Contains(s.LastError.Message, place(commit(2))) {
+				t.Fatalf("files %v: %s after %d sessions, %+v; want failed at %s", files, s.State, s.Sessions, s.LastError, place(commit(2)))
 			}
 			if w.sunk.Pos != 100 {
 				t.Errorf("files %v: the transaction before the refused one is held back: %s", files, w.sunk)
@@ -405,17 +405,17 @@ func TestWaitingRecordHoldsNothingBack(t *testing.T) {
 }
 
 // A process that dies soon after its first batch still gets on: that one is saved at
-// once, also where the place at which the term began is to be saved, too.
+// once, also where the place at which the session began is to be saved, too.
 func TestShortLivesMakeProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(3, false)
 		w.faults, w.quick = 0, true
 		for range 100 {
 			c := w.connector()
-			stop, end := context.WithCancel(context.Background())
-			lease, cut := context.WithCancel(context.Background())
+			drain, end := context.WithCancel(context.Background())
+			leadership, cut := context.WithCancel(context.Background())
 			done := make(chan struct{})
-			go func() { defer close(done); c.Run(stop, lease, 1) }()
+			go func() { defer close(done); c.Run(drain, leadership, 1) }()
 			time.Sleep(100 * time.Millisecond)
 			cut()
 			<-done
@@ -444,7 +444,7 @@ func TestSecondBatchWaitsForTheFirstSave(t *testing.T) {
 			})
 		}
 		if early > 0 != exactlyOnce {
-			t.Errorf("exactly once %t: in %d of 20 terms the second batch was published before the first was saved", exactlyOnce, early)
+			t.Errorf("exactly once %t: in %d of 20 sessions the second batch was published before the first was saved", exactlyOnce, early)
 		}
 	}
 }
@@ -477,7 +477,7 @@ func TestGroupsAreBounded(t *testing.T) {
 				sid := simServer
 				sid[0] = byte(n % 2)
 				g := position.GTID{SID: sid, Seq: n + 1}
-				if err := p.add(t.Context(), &txn.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}, nil); err != nil {
+				if err := p.add(t.Context(), &txn.Transaction{Commit: position.Commit{GTID: g, First: g.Seq}, Final: true}, nil); err != nil {
 					t.Error(err)
 				}
 			}
@@ -509,13 +509,13 @@ func TestSkippedRowsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		enc := refuser{&world{}}
 		p := newPipe(Limits{Rows: 7, Bytes: 1 << 20}, enc)
-		p.setter = &setter{policy: Errors{Row: Skip}, enc: enc, now: time.Now}
+		p.onError = &errorHandler{policy: Errors{Row: Skip}, enc: enc, now: time.Now}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			for n := range uint64(20) {
 				tx := &txn.Transaction{
-					Mark: position.Mark{GTID: position.GTID{SID: simServer, Seq: n + 1}, First: n + 1}, Final: true,
+					Commit: position.Commit{GTID: position.GTID{SID: simServer, Seq: n + 1}, First: n + 1}, Final: true,
 					Rows: []schema.Row{{Op: schema.Insert, After: []any{n}}},
 				}
 				if err := p.add(t.Context(), tx, nil); err != nil {
@@ -525,7 +525,7 @@ func TestSkippedRowsAreBounded(t *testing.T) {
 			p.close(nil)
 		}()
 		skipped := 0
-		drain(t, p, func(b *batch) { skipped += len(b.asides) })
+		drain(t, p, func(b *batch) { skipped += len(b.unpublished) })
 		<-done
 		if skipped != 20 {
 			t.Errorf("%d of 20 rows were skipped", skipped)

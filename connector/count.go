@@ -11,7 +11,7 @@ import (
 const manyKinds = 8
 
 // Counter counts the rows of the transaction at hand by table and operation. That
-// number stays what it is when a later term reads the transaction again, from another
+// number stays what it is when a later session reads the transaction again, from another
 // server or with other tables; the number among all its rows does not.
 type Counter struct {
 	kinds []position.KindRows

@@ -61,13 +61,13 @@ func code(err error) string {
 // RowError is returned when a row can't be routed or serialised. It names where
 // the row is and why, never what is in it.
 type RowError struct {
-	Mark position.Mark
-	Row  uint64 // number of the outbox row in its transaction, from 0
-	Err  error
+	Commit position.Commit
+	Row    uint64 // number of the outbox row in its transaction, from 0
+	Err    error
 }
 
 func (e *RowError) Error() string {
-	return fmt.Sprintf("routing outbox row %d of %s: %v", e.Row+1, place(e.Mark), e.Err)
+	return fmt.Sprintf("routing outbox row %d of %s: %v", e.Row+1, place(e.Commit), e.Err)
 }
 
 func (e *RowError) Unwrap() error { return e.Err }
@@ -82,8 +82,8 @@ func (e *RowError) Retryable() bool {
 // RecordError is returned when Kafka refuses a record, or its topic. Index is the
 // number of its transaction in the batch.
 type RecordError struct {
-	Mark  position.Mark
-	Index int
+	Commit position.Commit
+	Index  int
 	// Row is the number of the outbox row in its transaction, from 0, if RowKnown.
 	Row      uint64
 	RowKnown bool
@@ -94,9 +94,9 @@ type RecordError struct {
 
 func (e *RecordError) Error() string {
 	if e.RowKnown {
-		return fmt.Sprintf("publishing outbox row %d of %s: %v", e.Row+1, place(e.Mark), e.Err)
+		return fmt.Sprintf("publishing outbox row %d of %s: %v", e.Row+1, place(e.Commit), e.Err)
 	}
-	return fmt.Sprintf("publishing a row of %s: %v", place(e.Mark), e.Err)
+	return fmt.Sprintf("publishing a row of %s: %v", place(e.Commit), e.Err)
 }
 
 func (e *RecordError) Unwrap() error { return e.Err }
@@ -109,13 +109,13 @@ func blame(err error, b *batch) error {
 		return err
 	}
 	g := &b.Groups[sent.Group]
-	e := &RecordError{Mark: g.Mark, Index: sent.Group, Err: err}
+	e := &RecordError{Commit: g.Commit, Index: sent.Group, Err: err}
 	if sent.Record >= 0 {
 		rec := &g.Records[sent.Record]
 		e.Row, e.RowKnown, e.Poison = rec.Row, true, sent.Poison
-		if a := b.letterAt(sent.Group, sent.Record); a != nil && sent.Poison {
+		if a := b.deadLetterAt(sent.Group, sent.Record); a != nil && sent.Poison {
 			return &DeadLetterError{
-				Row: a.row, Cause: a.cause, Topic: rec.Topic, Size: a.size, Bare: a.bare, Mark: e.Mark, Index: e.Index, Err: err,
+				Row: a.row, Cause: a.cause, Topic: rec.Topic, Size: a.size, Bare: a.bare, Commit: e.Commit, Index: e.Index, Err: err,
 			}
 		}
 	}
@@ -124,34 +124,34 @@ func blame(err error, b *batch) error {
 
 // holdsBack returns the transaction whose record Kafka refuses, if the batch has
 // others before it.
-func holdsBack(err error) (mark position.Mark, holds bool) {
+func holdsBack(err error) (commit position.Commit, holds bool) {
 	var sent *RecordError
-	var letter *DeadLetterError
+	var deadLetter *DeadLetterError
 	switch {
-	case errors.As(err, &letter):
-		return letter.Mark, letter.Index > 0
+	case errors.As(err, &deadLetter):
+		return deadLetter.Commit, deadLetter.Index > 0
 	case errors.As(err, &sent):
-		return sent.Mark, sent.Index > 0
+		return sent.Commit, sent.Index > 0
 	}
-	return mark, false
+	return commit, false
 }
 
 // place says where a transaction is, for people.
-func place(m position.Mark) string {
-	if in := m.Initial; in != nil {
-		return fmt.Sprintf("the initial rows of table %s.%s, number %d of all initial rows", in.Database, in.Table, in.Rows)
+func place(m position.Commit) string {
+	if in := m.Snapshot; in != nil {
+		return fmt.Sprintf("the snapshot rows of table %s.%s, number %d of all snapshot rows", in.Database, in.Table, in.Rows)
 	}
 	return transactionOf(m.Row(0))
 }
 
 func transactionOf(r position.Row) string {
-	if r.IsInitial() {
-		return fmt.Sprintf("the initial rows, number %d of all", r.Initial.Number)
+	if r.IsSnapshot() {
+		return fmt.Sprintf("the snapshot rows, number %d of all", r.Snapshot.Number)
 	}
 	if r.GTID.IsZero() {
-		return "the transaction that ends at " + r.Place()
+		return "the transaction that ends at " + r.TransactionID()
 	}
-	return r.Place()
+	return r.TransactionID()
 }
 
 // PositionError is returned when the position in Kafka does not cover the

@@ -65,18 +65,18 @@ func (encoder) Encode(_ *txn.Arena, row *schema.Row) (txn.Record, bool, error) {
 	return txn.Record{Topic: "orders", Value: []byte(row.After[0].(string))}, true, nil
 }
 
-func (encoder) Salvage(*schema.Row) (key, value []byte) { return nil, nil }
+func (encoder) RawFallback(*schema.Row) (key, value []byte) { return nil, nil }
 
 // positions keeps a position in memory.
 type positions struct{ stored *position.Position }
 
-func (p positions) Position() (position.Position, bool)    { return *p.stored, p.stored.Set != nil }
-func (p positions) Begin(uint64) (position.Position, bool) { return p.Position() }
-func (positions) SetAsides() ([]connector.SetAside, error) { return nil, nil }
-func (positions) Wanted() connector.State                  { return connector.StateRunning }
-func (positions) Changed() <-chan struct{}                 { return nil }
+func (p positions) Position() (position.Position, bool)          { return *p.stored, p.stored.Set != nil }
+func (p positions) Begin(uint64) (position.Position, bool)       { return p.Position() }
+func (positions) RowDecisions() ([]connector.RowDecision, error) { return nil, nil }
+func (positions) Wanted() connector.State                        { return connector.StateRunning }
+func (positions) Changed() <-chan struct{}                       { return nil }
 
-func (positions) SetAside(context.Context, connector.SetAside) error { return nil }
+func (positions) DecideRow(context.Context, connector.RowDecision) error { return nil }
 
 func (p positions) SavePosition(_ context.Context, pos position.Position) error {
 	*p.stored = pos
@@ -94,8 +94,8 @@ func Example() {
 	src, dst, stored := source{make(chan txn.Transaction, 1)}, sink{make(chan struct{})}, position.Position{}
 	outbox := &schema.Table{Name: schema.Name{Database: "shop", Table: "outbox"}}
 	src.waiting <- txn.Transaction{
-		Mark:  position.Mark{GTID: gtid, First: gtid.Seq},
-		Final: true,
+		Commit: position.Commit{GTID: gtid, First: gtid.Seq},
+		Final:  true,
 		Rows: []schema.Row{
 			{Table: outbox, Op: schema.Insert, After: []any{"ordered"}},
 			{Table: outbox, Op: schema.Insert, After: []any{"paid"}},
@@ -107,14 +107,14 @@ func Example() {
 
 	leadership, lost := context.WithCancel(context.Background())
 	defer lost()
-	drain, stop := context.WithCancel(leadership)
+	drain, end := context.WithCancel(leadership)
 	ended := make(chan struct{})
 	go func() {
 		c.Run(drain, leadership, 1)
 		close(ended)
 	}()
 	<-dst.published
-	stop()
+	end()
 	<-ended
 	fmt.Println("saved:", stored.Set)
 	// Output:

@@ -22,26 +22,26 @@ func (w *world) AppendID(dst []byte, row *schema.Row) []byte {
 
 func eventOf(id uint64) string { return "event-" + strconv.FormatUint(id, 10) }
 
-// markOfRow is the transaction of a row of the world.
-func (w *world) markOfRow(id uint64) position.Mark {
+// commitOfRow is the transaction of a row of the world.
+func (w *world) commitOfRow(id uint64) position.Commit {
 	for _, tx := range w.binlog {
 		for _, row := range tx.Rows {
 			if row.After[0] == id {
-				return tx.Mark
+				return tx.Commit
 			}
 		}
 	}
-	return position.Mark{}
+	return position.Commit{}
 }
 
 // Every event is found at its transaction and at each place where it was published,
-// and those that were set aside with the reason, over scripted faults and terms.
+// and those that were skipped or dead-lettered with the reason, over scripted faults and sessions.
 func TestFindKnowsAllEvents(t *testing.T) {
 	found, lost := 0, 0
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(seed, seed%2 == 0)
-			w.trail = 1000
+			w.recent = 1000
 			if seed%3 == 2 {
 				w.withoutGTIDs()
 			}
@@ -59,9 +59,9 @@ func TestFindKnowsAllEvents(t *testing.T) {
 			}
 			for id := uint64(1); id <= w.rows; id++ {
 				f := c.Find(eventOf(id))
-				want := w.markOfRow(id)
+				want := w.commitOfRow(id)
 				if f.Where == NotSeen && w.exactlyOnce {
-					// A commit whose answer was lost is known by the next term only as
+					// A commit whose answer was lost is known by the next session only as
 					// a position, which is then what is known since.
 					lost++
 					at := slices.Index(w.log, id)
@@ -71,12 +71,12 @@ func TestFindKnowsAllEvents(t *testing.T) {
 					continue
 				}
 				found++
-				if f.Mark.GTID != want.GTID || f.Mark.File != want.File || f.Mark.Pos != want.Pos {
-					t.Fatalf("seed %d: event %d is found at %+v, want %+v", seed, id, f.Mark, want)
+				if f.Commit.GTID != want.GTID || f.Commit.File != want.File || f.Commit.Pos != want.Pos {
+					t.Fatalf("seed %d: event %d is found at %+v, want %+v", seed, id, f.Commit, want)
 				}
 				if w.bad.refused(id) {
-					if f.Where != WasAside || f.Aside == nil || f.Aside.Cause == "" || f.Aside.Message == "" || (f.Aside.Topic == deadTopic) != w.bad.row[id] || len(f.Published) > 0 {
-						t.Fatalf("seed %d: event %d is found as %+v, %+v; it was set aside", seed, id, f, f.Aside)
+					if f.Where != Unpublished || f.Unpublished == nil || f.Unpublished.Cause == "" || f.Unpublished.Message == "" || (f.Unpublished.Topic == deadTopic) != w.bad.row[id] || len(f.Published) > 0 {
+						t.Fatalf("seed %d: event %d is found as %+v, %+v; it was skipped or dead-lettered", seed, id, f, f.Unpublished)
 					}
 					continue
 				}
@@ -102,11 +102,11 @@ func TestFindKnowsAllEvents(t *testing.T) {
 	}
 }
 
-// What is known begins with the first term that streams, whichever that is.
-func TestFindKnowsSinceWhenAfterFailedTerms(t *testing.T) {
+// What is known begins with the first session that streams, whichever that is.
+func TestFindKnowsSinceWhenAfterFailedSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorld()
-		w.trail = 1000
+		w.recent = 1000
 		w.away = errors.New("connection refused")
 		c := w.start(t)
 		settle()
@@ -125,10 +125,10 @@ func TestFindKnowsSinceWhenAfterFailedTerms(t *testing.T) {
 func TestFindKnowsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorld()
-		w.trail = 1000
+		w.recent = 1000
 		c := w.connector()
 		enc := newPipe(Limits{Rows: 1000, Bytes: 1 << 20}, w)
-		enc.ids = newIdentify(w, c.trail)
+		enc.ids = newIdentify(w, c.recent)
 		c.stream = &streamState{pipe: enc, saver: &saver{}}
 		with := 0
 		var ids []uint64
@@ -153,8 +153,8 @@ func TestFindKnowsWhatWaits(t *testing.T) {
 			if n < 5 {
 				ahead = 0 // they are on their way together
 			}
-			if f.Where != Waiting || f.Ahead != ahead || f.Mark != w.markOfRow(id) {
-				t.Errorf("event %d is %s behind %d at %v, want waiting behind %d", id, f.Where, f.Ahead, f.Mark, ahead)
+			if f.Where != Waiting || f.Ahead != ahead || f.Commit != w.commitOfRow(id) {
+				t.Errorf("event %d is %s behind %d at %v, want waiting behind %d", id, f.Where, f.Ahead, f.Commit, ahead)
 			}
 		}
 	})
@@ -164,10 +164,10 @@ func TestFindKnowsWhatWaits(t *testing.T) {
 // race detector watches.
 func TestFindBesideTheWork(t *testing.T) {
 	w := quietWorld()
-	w.trail = 1000
+	w.recent = 1000
 	c := w.connector()
 	p := newPipe(Limits{Rows: 1000, Bytes: 1 << 20}, w)
-	p.ids = newIdentify(w, c.trail)
+	p.ids = newIdentify(w, c.recent)
 	c.stream = &streamState{pipe: p, saver: &saver{}}
 	looked, end := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -218,14 +218,14 @@ func TestFindSwitchedOff(t *testing.T) {
 func TestFindKnowsSinceItsLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorld()
-		w.trail = 1000
+		w.recent = 1000
 		c := w.connector()
 		w.life(c, time.Minute, false)
 		time.Sleep(time.Hour)
 		again := time.Now()
-		stop, end := context.WithCancel(context.Background())
+		drain, end := context.WithCancel(context.Background())
 		done := make(chan struct{})
-		go func() { defer close(done); c.Run(stop, context.Background(), 2) }()
+		go func() { defer close(done); c.Run(drain, context.Background(), 2) }()
 		settle()
 		if f := c.Find("another"); f.Since.Before(again) {
 			t.Errorf("known since %v, before this leadership at %v", f.Since, again)

@@ -14,29 +14,29 @@ type Heart interface {
 	Heartbeat(mem *txn.Arena, at time.Time) (txn.Record, error)
 }
 
-// beats sends the heartbeat records of one term. Each has a batch of its own, which
+// heartbeats sends the heartbeat records of one session. Each has a batch of its own, which
 // carries the position: they are no outbox rows, count as none, and are never sent
 // without what stands before them. It belongs to the publishing goroutine.
-type beats struct {
+type heartbeats struct {
 	heart Heart
 	every time.Duration
 	due   time.Time
 	batch batch // of one record
 }
 
-// newBeats returns nil when no heartbeats are wanted.
-func (t *term) newBeats() *beats {
+// newHeartbeats returns nil when no heartbeats are wanted.
+func (t *session) newHeartbeats() *heartbeats {
 	heart, ok := t.encoder.(Heart)
 	if !ok || t.cfg.HeartbeatEvery <= 0 {
 		return nil
 	}
-	return &beats{
+	return &heartbeats{
 		heart: heart, every: t.cfg.HeartbeatEvery, due: time.Now().Add(t.cfg.HeartbeatEvery),
 	}
 }
 
 // interval is how often the publisher looks around when nothing comes.
-func (b *beats) interval(idle time.Duration) time.Duration {
+func (b *heartbeats) interval(idle time.Duration) time.Duration {
 	if b == nil {
 		return idle
 	}
@@ -44,7 +44,7 @@ func (b *beats) interval(idle time.Duration) time.Duration {
 }
 
 // send publishes a heartbeat if one is due.
-func (b *beats) send(ctx context.Context, t *term, sink Sink) error {
+func (b *heartbeats) send(ctx context.Context, t *session, sink Sink) error {
 	now := time.Now()
 	if b == nil || now.Before(b.due) {
 		return nil

@@ -22,11 +22,11 @@ func TestHeartbeats(t *testing.T) {
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if n := len(w.beats); n < 50 || n > 60 {
+			if n := len(w.heartbeats); n < 50 || n > 60 {
 				t.Errorf("exactly once %v: %d heartbeats in ten minutes, want one in ten seconds", exactlyOnce, n)
 			}
-			for i := 1; i < len(w.beats); i++ {
-				if gap := w.beats[i].Sub(w.beats[i-1]); gap < 9*time.Second || gap > 21*time.Second {
+			for i := 1; i < len(w.heartbeats); i++ {
+				if gap := w.heartbeats[i].Sub(w.heartbeats[i-1]); gap < 9*time.Second || gap > 21*time.Second {
 					t.Errorf("exactly once %v: heartbeat %d came %v after the one before", exactlyOnce, i, gap)
 				}
 			}

@@ -8,14 +8,14 @@ import (
 
 // metrics are one connector's. The registerer adds the connector label.
 type metrics struct {
-	latency       prometheus.Histogram
-	commitSeconds prometheus.Histogram
-	saves         *prometheus.CounterVec
-	saveSeconds   prometheus.Histogram
-	lastSave      prometheus.Gauge
-	termsEnded    *prometheus.CounterVec
-	takeover      *prometheus.HistogramVec
-	rowsSetAside  *prometheus.CounterVec
+	latency         prometheus.Histogram
+	commitSeconds   prometheus.Histogram
+	saves           *prometheus.CounterVec
+	saveSeconds     prometheus.Histogram
+	lastSave        prometheus.Gauge
+	sessionsEnded   *prometheus.CounterVec
+	takeover        *prometheus.HistogramVec
+	rowsUnpublished *prometheus.CounterVec
 }
 
 func histogram(name, help string, buckets []float64) prometheus.Histogram {
@@ -37,22 +37,22 @@ func newMetrics(reg prometheus.Registerer, c *Connector) *metrics {
 		lastSave: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "binlog_outbox_offset_last_commit_timestamp_seconds", Help: "When the position was last saved, in seconds since the epoch.",
 		}),
-		termsEnded: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "binlog_outbox_terms_ended_total", Help: "Terms that ended with an error, by its code.",
+		sessionsEnded: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "binlog_outbox_sessions_ended_total", Help: "Sessions that ended with an error, by its code.",
 		}, []string{"code"}),
 	}
-	m.rowsSetAside = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "binlog_outbox_rows_set_aside_total", Help: "Rows that could not be published and were set aside, by the code of the error and by what was done (dead_letter or skip).",
+	m.rowsUnpublished = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "binlog_outbox_rows_unpublished_total", Help: "Rows that could not be published and were skipped or dead-lettered, by the code of the error and by what was done (dead_letter or skip).",
 	}, []string{"cause", "action"})
 	m.takeover = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "binlog_outbox_takeover_seconds", Help: "Time of each phase from the start of a term until it streams.",
+		Name: "binlog_outbox_takeover_seconds", Help: "Time of each phase from the start of a session until it streams.",
 		Buckets: fine, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
 	}, []string{"phase"})
 	for _, outcome := range []string{"ok", "error"} {
 		m.saves.WithLabelValues(outcome)
 	}
 	if reg != nil {
-		reg.MustRegister(m.latency, m.commitSeconds, m.saves, m.saveSeconds, m.lastSave, m.termsEnded, m.takeover, m.rowsSetAside, &collector{status: c.Status, limits: c.cfg.Limits})
+		reg.MustRegister(m.latency, m.commitSeconds, m.saves, m.saveSeconds, m.lastSave, m.sessionsEnded, m.takeover, m.rowsUnpublished, &collector{status: c.Status, limits: c.cfg.Limits})
 	}
 	return m
 }
@@ -68,7 +68,7 @@ func (m *metrics) offsetCommit(err error, d time.Duration) {
 	m.saveSeconds.Observe(d.Seconds())
 }
 
-func (m *metrics) termEnded(err error) { m.termsEnded.WithLabelValues(code(err)).Inc() }
+func (m *metrics) sessionEnded(err error) { m.sessionsEnded.WithLabelValues(code(err)).Inc() }
 
 var (
 	descState = prometheus.NewDesc("binlog_outbox_connector_state", "1 for the state that the connector is in on this node.", []string{"state"}, nil)
@@ -81,8 +81,8 @@ var (
 	descLeft  = prometheus.NewDesc("binlog_outbox_source_binlog_headroom_seconds", "Least time until the source may purge the binlog that is needed next; 0 when it has. Absent when it keeps binlogs for ever.", nil, nil)
 	descHeld  = prometheus.NewDesc("binlog_outbox_source_binlog_headroom_bytes", "Bytes of binlog that the source still has and the connector no longer needs. Absent when the source does not list its binlogs, or does not answer.", nil, nil)
 	descKeeps = prometheus.NewDesc("binlog_outbox_source_binlog_retention_seconds", "How long the source keeps a binlog after its last event. Absent when it keeps binlogs for ever.", nil, nil)
-	descAsked = prometheus.NewDesc("binlog_outbox_source_surveyed_timestamp_seconds", "When the source last said how far it has come, in seconds since the epoch.", nil, nil)
-	descRuns  = prometheus.NewDesc("binlog_outbox_connector_streaming", "1 while a term has its source and its sink open, else 0.", nil, nil)
+	descAsked = prometheus.NewDesc("binlog_outbox_source_polled_timestamp_seconds", "When the source last said how far it has come, in seconds since the epoch.", nil, nil)
+	descRuns  = prometheus.NewDesc("binlog_outbox_connector_streaming", "1 while a session has its source and its sink open, else 0.", nil, nil)
 	descCapB  = prometheus.NewDesc("binlog_outbox_queue_capacity_bytes", "Bytes at which reading waits for publishing.", nil, nil)
 )
 

@@ -41,7 +41,7 @@ func newChanging(seed uint64, exactlyOnce bool) *changing {
 	sids := []uuid.UUID{simServer, uuid.MustParse("11111111-2222-3333-4444-555555555555")}
 	for n := range uint64(6) {
 		g := position.GTID{SID: sids[n%2], Seq: n/2 + 1}
-		tx := txn.Transaction{Mark: position.Mark{GTID: g, First: g.Seq}, Final: true}
+		tx := txn.Transaction{Commit: position.Commit{GTID: g, First: g.Seq}, Final: true}
 		for range 10 + c.rnd.IntN(20) {
 			c.rows++
 			k := changingKinds[c.rnd.IntN(len(changingKinds))]

@@ -39,7 +39,7 @@ func (e *BeginAnew) Error() string { return e.Err.Error() }
 
 func (e *BeginAnew) Unwrap() error { return e.Err }
 
-// Sink makes batches durable. It is used by one goroutine, for one term.
+// Sink makes batches durable. It is used by one goroutine, for one session.
 type Sink interface {
 	// Open fences earlier writers where the sink can, and returns the position of
 	// the last durable batch; found is false when the sink stores none, and the
@@ -61,7 +61,7 @@ type Tender interface {
 	Tend(ctx context.Context) error
 }
 
-// Sinks makes the sink of a term.
+// Sinks makes the sink of a session.
 type Sinks interface {
 	NewSink(term uint64) (Sink, error)
 	// KeepsPosition reports whether the sinks store the position with the records.
@@ -80,10 +80,10 @@ type Encoder interface {
 	// false when the row is dropped by a rule that the encoder counts. An error whose
 	// Retryable() is true says nothing about the row: it is tried again.
 	Encode(mem *txn.Arena, row *schema.Row) (rec txn.Record, ok bool, err error)
-	// Salvage returns what can be read of a row that Encode refuses: its key and its
+	// RawFallback returns what can be read of a row that Encode refuses: its key and its
 	// payload as they stand in the row, nil where they can't be read. They are valid
 	// as long as the row is.
-	Salvage(row *schema.Row) (key, value []byte)
+	RawFallback(row *schema.Row) (key, value []byte)
 }
 
 // Identifier is what an Encoder may implement so that events are found by their ids;
@@ -99,19 +99,19 @@ type Positions interface {
 	// Position returns the stored position; found is false when there is none.
 	Position() (pos position.Position, found bool)
 	// Begin starts a run of the term with the given number and returns the position
-	// that it goes on from; without one, pos has the Choice and Seq of an operator's
+	// that it goes on from; without one, pos has the OffsetOverride and Seq of an operator's
 	// wish to start over. What an earlier run still saves is refused, and so is
 	// what this one saves after an operator has set the position.
 	Begin(term uint64) (pos position.Position, found bool)
 	// SavePosition stores pos for the run that has begun last, which it must not keep a reference to after it
-	// returned. An error that wraps ErrSuperseded ends the term; a non-retryable
+	// returned. An error that wraps ErrSuperseded ends the session; a non-retryable
 	// one fails the connector; after any other, the next save may succeed.
 	SavePosition(ctx context.Context, pos position.Position) error
-	// SetAsides returns what is decided about single rows, at least about those that
+	// UnpublishedRows returns what is decided about single rows, at least about those that
 	// the stored position does not cover.
-	SetAsides() ([]SetAside, error)
-	// SetAside stores a decision, in the place of an earlier one about the same row.
-	SetAside(ctx context.Context, d SetAside) error
+	RowDecisions() ([]RowDecision, error)
+	// RowDecision stores a decision, in the place of an earlier one about the same row.
+	DecideRow(ctx context.Context, d RowDecision) error
 	// Wanted is what an operator wants of the connector: StateRunning, StatePaused or StateStopped.
 	// The last two both publish nothing; a stopped connector's position may be changed.
 	Wanted() State
@@ -122,12 +122,12 @@ type Positions interface {
 // Decisions keeps what was decided about a connector's source for good. Sources
 // asks it; what it does not keep is asked, or decided, anew at each opening.
 type Decisions interface {
-	// AcceptedPhantoms returns the transactions whose loss by a failed primary was
+	// AcceptedLostTransactions returns the transactions whose loss by a failed primary was
 	// accepted, by policy or by an operator; nil when there are none.
-	AcceptedPhantoms() (*position.Set, error)
-	// AcceptPhantoms records that lost is published, and that server (its
+	AcceptedLostTransactions() (*position.Set, error)
+	// AcceptLostTransactions records that lost is published, and that server (its
 	// server_uuid), which is read from now, has it not. An error ends the opening.
-	AcceptPhantoms(ctx context.Context, lost *position.Set, server string) error
+	AcceptLostTransactions(ctx context.Context, lost *position.Set, server string) error
 }
 
 // Opening is what Sources may implement to say what a stream that is being opened

@@ -34,13 +34,13 @@ func NewRefused(name string, err error, reg prometheus.Registerer) *Refused {
 	return r
 }
 
-// Run is in the failed state until stop or lease ends.
-func (r *Refused) Run(stop, lease context.Context, _ uint64) {
+// Run is in the failed state until drain or leadership ends.
+func (r *Refused) Run(drain, leadership context.Context, _ uint64) {
 	r.set(Failed)
 	defer r.set(Unassigned)
 	select {
-	case <-stop.Done():
-	case <-lease.Done():
+	case <-drain.Done():
+	case <-leadership.Done():
 	}
 }
 

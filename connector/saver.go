@@ -11,7 +11,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
-// saver owns the committed position of a term and brings it to the replicated
+// saver owns the committed position of a session and brings it to the replicated
 // store: with the first batch, then at intervals that grow to the one that is set while
 // it moves, after a short quiet when it stands still, and once more at the end. The
 // store's latency does not hold up publishing.
@@ -85,11 +85,11 @@ func (s *saver) finish() { close(s.finished) }
 
 // run saves until finish or until ctx ends. A save that fails but may succeed
 // later is tried again: in the meantime only a crash would repeat more. A refusal
-// (this node is no longer the one to save) ends the term.
+// (this node is no longer the one to save) ends the session.
 func (s *saver) run(ctx context.Context) error {
-	// The first batch is saved at once and the next ones soon, so that a term that is
+	// The first batch is saved at once and the next ones soon, so that a session that is
 	// cut off early has got on, and repeats no more than it has worked: one that catches
-	// up publishes much in the time that is usual between saves. Where the term began
+	// up publishes much in the time that is usual between saves. Where the session began
 	// can wait a little for it.
 	timer := time.NewTimer(s.every / 4)
 	defer timer.Stop()

@@ -29,9 +29,9 @@ func (s *savedAt) SavePosition(context.Context, position.Position) error {
 	return nil
 }
 
-// A term that is cut off early repeats no more than it has worked: it saves its first
+// A session that is cut off early repeats no more than it has worked: it saves its first
 // batch at once, and the next ones at intervals that grow to the usual one.
-func TestSavesOfATerm(t *testing.T) {
+func TestSavesOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &savedAt{}
 		cfg := DefaultConfig()

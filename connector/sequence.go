@@ -10,7 +10,7 @@ import (
 
 // The headers by which a consumer can drop a repetition. A record that comes again
 // after a crash has the same seq; per partition, what is not above the highest seq
-// seen is a repetition. A row that is set aside has its seq as any other: its dead
+// seen is a repetition. A row that is skipped or dead-lettered has its seq as any other: its dead
 // letter carries it, and one that is skipped leaves a gap. Where an operator has set
 // the position it goes on position.SeqGap further.
 const (

@@ -20,8 +20,8 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
+	"github.com/binlog-outbox/binlog-outbox/recent"
 	"github.com/binlog-outbox/binlog-outbox/schema"
-	"github.com/binlog-outbox/binlog-outbox/trail"
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
@@ -32,23 +32,23 @@ type world struct {
 	topics      Topics
 	exactlyOnce bool
 	files       bool   // positions are a file and an offset
-	initial     uint64 // ids 1..initial stood there at the start
+	snapshot    uint64 // ids 1..snapshot stood there at the start
 	rows        uint64 // ids 1..rows were inserted
 	binlog      []txn.Transaction
 
-	mu     sync.Mutex
-	rnd    *rand.Rand
-	faults float64       // chance of a fault at each opportunity
-	large  uint64        // id of a row that Kafka refuses; 0 for none
-	waits  bool          // the refusal may pass
-	quick  bool          // everything takes a fortieth of the time
-	refuse uint64        // id of a row that can't be encoded; 0 for none
-	beats  []time.Time   // heartbeat records that are in the log
-	beat   time.Duration // Config.HeartbeatEvery
-	busy   bool          // the store refuses every other save
-	trail  int           // of Config.Trail, in ids
-	saves  int
-	// savesAtSecond is how many saves there had been when a term published its second
+	mu         sync.Mutex
+	rnd        *rand.Rand
+	faults     float64       // chance of a fault at each opportunity
+	large      uint64        // id of a row that Kafka refuses; 0 for none
+	waits      bool          // the refusal may pass
+	quick      bool          // everything takes a fortieth of the time
+	refuse     uint64        // id of a row that can't be encoded; 0 for none
+	heartbeats []time.Time   // heartbeat records that are in the log
+	beat       time.Duration // Config.HeartbeatEvery
+	busy       bool          // the store refuses every other save
+	recent     int           // of Config.Recent, in ids
+	saves      int
+	// savesAtSecond is how many saves there had been when a session published its second
 	// batch.
 	savesAtSecond int
 	tended        int // how often sinks were asked to look after what they have published
@@ -81,7 +81,7 @@ func newWorld(seed uint64, exactlyOnce bool) *world {
 	w := &world{exactlyOnce: exactlyOnce, rnd: rand.New(rand.NewPCG(seed, 7)), faults: .12, want: StateRunning, change: make(chan struct{})}
 	for n := uint64(1); n <= 60; n++ {
 		g := position.GTID{SID: simServer, Seq: n}
-		tx := txn.Transaction{Mark: position.Mark{GTID: g, First: n, File: "b.000001", Pos: n * 100}, Final: true}
+		tx := txn.Transaction{Commit: position.Commit{GTID: g, First: n, File: "b.000001", Pos: n * 100}, Final: true}
 		rows := 0
 		if w.rnd.IntN(3) > 0 {
 			rows = 1 + w.rnd.IntN(6)
@@ -110,14 +110,14 @@ func newWorld(seed uint64, exactlyOnce bool) *world {
 func (w *world) withoutGTIDs() {
 	w.files = true
 	for i := range w.binlog {
-		m := &w.binlog[i].Mark
+		m := &w.binlog[i].Commit
 		m.GTID, m.First = position.GTID{}, 0
 	}
 }
 
 // stood puts n rows into the table before the start.
 func (w *world) stood(n uint64) {
-	w.initial = n
+	w.snapshot = n
 	w.rows += n
 	for _, tx := range w.binlog {
 		for _, r := range tx.Rows {
@@ -168,11 +168,11 @@ func (w *world) Open(_ context.Context, from position.Position) (Source, error) 
 		return nil, away
 	}
 	s := &simSource{w: w}
-	if from.Initial != nil {
-		s.initial(*from.Initial)
+	if from.Snapshot != nil {
+		s.snapshot(*from.Snapshot)
 	}
 	for _, tx := range w.binlog {
-		if w.files && tx.Mark.Pos > from.Pos || !w.files && !from.Set.Has(tx.Mark.GTID) {
+		if w.files && tx.Commit.Pos > from.Pos || !w.files && !from.Set.Has(tx.Commit.GTID) {
 			s.rest = append(s.rest, tx)
 		}
 	}
@@ -182,13 +182,13 @@ func (w *world) Open(_ context.Context, from position.Position) (Source, error) 
 	return s, nil
 }
 
-// initial adds the initial rows that are to come, and now and then a step over none.
-func (s *simSource) initial(at position.Initial) {
+// snapshot adds the snapshot rows that are to come, and now and then a step over none.
+func (s *simSource) snapshot(at position.Snapshot) {
 	step := func(rows ...schema.Row) {
 		next := at
-		s.rest = append(s.rest, txn.Transaction{Mark: position.Mark{Initial: &next}, Rows: rows, Final: true})
+		s.rest = append(s.rest, txn.Transaction{Commit: position.Commit{Snapshot: &next}, Rows: rows, Final: true})
 	}
-	for at.Rows < s.w.initial {
+	for at.Rows < s.w.snapshot {
 		if s.w.intn(10) == 0 {
 			step()
 		}
@@ -211,8 +211,8 @@ func (w *world) Start(context.Context) (position.Position, error) {
 	} else {
 		p.Set = position.NewSet(position.MySQL)
 	}
-	if w.initial > 0 {
-		p.Initial = &position.Initial{}
+	if w.snapshot > 0 {
+		p.Snapshot = &position.Snapshot{}
 	}
 	return p, nil
 }
@@ -340,7 +340,7 @@ func (w *world) take(groups []txn.Group, n int) (done int) {
 				return i
 			}
 			n--
-			groups[i].Records[j].Place = txn.Place{Offset: int64(len(w.log))}
+			groups[i].Records[j].PartitionOffset = txn.PartitionOffset{Offset: int64(len(w.log))}
 			w.note(groups[i].Records[j])
 		}
 	}
@@ -351,7 +351,7 @@ func (w *world) take(groups []txn.Group, n int) (done int) {
 // inserted, so a record's seq header must be its id, also when it comes again.
 func (w *world) note(r txn.Record) {
 	if r.Topic == "heartbeats" {
-		w.beats = append(w.beats, time.Now())
+		w.heartbeats = append(w.heartbeats, time.Now())
 		return
 	}
 	id := binary.BigEndian.Uint64(r.Key)
@@ -462,7 +462,7 @@ func (w *world) connector() *Connector {
 	cfg := DefaultConfig()
 	cfg.Name = "sim"
 	cfg.SequenceHeaders = true
-	cfg.Trail = trail.NewBudget(w.trail).New(w.trail)
+	cfg.Recent = recent.NewBudget(w.recent).New(w.recent)
 	cfg.Topics = &w.topics
 	cfg.Errors = w.bad.policy
 	cfg.Limits = Limits{Rows: 7, Bytes: 1 << 20}
@@ -476,10 +476,10 @@ func (w *world) connector() *Connector {
 // life starts a connector, lets it work for a while, and ends it by a crash or in
 // an orderly way, with a pause in between now and then.
 func (w *world) life(c *Connector, work time.Duration, crash bool) {
-	stop, end := context.WithCancel(context.Background())
-	lease, cut := context.WithCancel(context.Background())
+	drain, end := context.WithCancel(context.Background())
+	leadership, cut := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); c.Run(stop, lease, 1) }()
+	go func() { defer close(done); c.Run(drain, leadership, 1) }()
 	time.Sleep(work / 2)
 	switch w.intn(4) {
 	case 0:

@@ -68,7 +68,7 @@ func TestBeginAnew(t *testing.T) {
 			}
 			w.stored, w.found = position.Position{Flavor: position.MySQL, Set: old, Seq: 0}, true
 			w.sunk, w.inSink = w.stored, exactlyOnce
-			start := position.Position{Flavor: position.MySQL, Set: old.Clone(), Initial: &position.Initial{}}
+			start := position.Position{Flavor: position.MySQL, Set: old.Clone(), Snapshot: &position.Snapshot{}}
 			start.Set.Add(position.GTID{SID: simServer, Seq: 4})
 			cfg := DefaultConfig()
 			cfg.Name, cfg.SequenceHeaders = "sim", true
@@ -76,12 +76,12 @@ func TestBeginAnew(t *testing.T) {
 			c := New(cfg, sources, w, w, w, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 			w.away = errSim // the source is gone as soon as it was asked for a start
 			w.life(c, time.Second, true)
-			if exactlyOnce && w.sunk.Initial == nil {
+			if exactlyOnce && w.sunk.Snapshot == nil {
 				t.Errorf("Kafka does not know of the new start: %s", w.sunk)
 			}
 			w.away = nil
 			w.life(c, time.Minute, false)
-			if p, _ := w.Position(); p.Set.Count() != 60 || p.Initial != nil {
+			if p, _ := w.Position(); p.Set.Count() != 60 || p.Snapshot != nil {
 				t.Errorf("exactly once %t: the position is %s", exactlyOnce, p)
 			}
 			if len(w.log) < 30 || w.log[0] != 1 || w.log[29] != 30 {

@@ -21,31 +21,31 @@ const (
 	Failed       State = "failed"
 )
 
-// The phases in which a connector works. Initial rows are those that stood in the
+// The phases in which a connector works. Snapshot rows are those that stood in the
 // tables at the start; a connector that is to publish nothing else then finishes.
 const (
 	Streaming     = "streaming"
-	InitialRows   = "initial rows"
+	SnapshotRows  = "snapshot rows"
 	Finished      = "finished"
 	openingSource = "opening source"
 )
 
-// LastError is why the last term ended, also as JSON in the API.
+// LastError is why the last session ended, also as JSON in the API.
 type LastError struct {
 	Code    string        `json:"code"`
 	Message string        `json:"message"`
 	GTID    position.GTID `json:"gtid,omitzero"`
-	// Place and Row are where the row is that is to blame, as a decision to set it aside
+	// Place and Row are where the row is that is to blame, as a decision to skip or dead-letter it
 	// names it: the transaction as position.Row writes it, and the number among its
 	// outbox rows, from 1. They are zero when no single row is.
-	Place string    `json:"transaction,omitempty"`
-	Row   uint64    `json:"row,omitempty"`
-	At    time.Time `json:"at"`
+	Transaction string    `json:"transaction,omitempty"`
+	Row         uint64    `json:"row,omitempty"`
+	At          time.Time `json:"at"`
 	// RetryAt is the time of the next attempt; zero when an operator must act.
 	RetryAt time.Time `json:"retry_at,omitzero"`
 }
 
-// Phase is how long one step from the start of a term until it streamed took.
+// Phase is how long one step from the start of a session until it streamed took.
 type Phase struct {
 	Name string
 	Took time.Duration
@@ -57,23 +57,23 @@ type Status struct {
 	State State
 	// Phase is what a running connector is at: "opening sink", "finding the start",
 	// "opening source" (with what exactly, behind a colon, if the source says so),
-	// "initial rows", "streaming", "finished", "waiting to retry".
+	// "snapshot rows", "streaming", "finished", "waiting to retry".
 	Phase string
 	Since time.Time
-	// LastError stays until the next term streams.
+	// LastError stays until the next session streams.
 	LastError *LastError
 	// Position is the last one made durable; Saved is false before the first.
 	Position position.Position
 	// Source is the open stream's state; nil when none is open.
 	Source *canal.Status
-	// Published and Terms count since the process started.
+	// Published and Sessions count since the process started.
 	Published uint64
-	Terms     uint64
-	// SetAside counts the rows that were set aside since the process started;
-	// LastSetAside are the last of them, in their order.
-	SetAside     uint64
-	LastSetAside []SetAsideRow
-	// Takeover are the phases of the term that streams, or streamed last.
+	Sessions  uint64
+	// RowDecision counts the rows that were skipped or dead-lettered since the process started;
+	// LastUnpublished are the last of them, in their order.
+	Unpublished     uint64
+	LastUnpublished []UnpublishedRow
+	// Takeover are the phases of the session that streams, or streamed last.
 	Takeover []Phase
 	// Lag is the age of the oldest transaction that the source has committed and that
 	// is not published, zero when there is none. LagKnown is false while nothing is
@@ -89,7 +89,7 @@ type Status struct {
 	QueueRecords, QueueBytes int
 }
 
-// streamState is what Status needs of a streaming term.
+// streamState is what Status needs of a streaming session.
 type streamState struct {
 	source Source
 	pipe   *pipe
@@ -123,18 +123,18 @@ func (c *Connector) Status() Status {
 	s.QueueRecords, s.QueueBytes = stream.pipe.waiting()
 	c.compare(&s, stream)
 	switch {
-	case src.Initial == nil || s.Phase != Streaming:
-	case src.Initial.Finished:
+	case src.Snapshot == nil || s.Phase != Streaming:
+	case src.Snapshot.Finished:
 		s.Phase = Finished
 	default:
-		s.Phase = InitialRows
+		s.Phase = SnapshotRows
 	}
 	return s
 }
 
 // Works reports whether the connector does what it is for.
 func (s Status) Works() bool {
-	return s.State == StateRunning && (s.Phase == Streaming || s.Phase == InitialRows || s.Phase == Finished)
+	return s.State == StateRunning && (s.Phase == Streaming || s.Phase == SnapshotRows || s.Phase == Finished)
 }
 
 func (c *Connector) setState(s State, last *LastError) {
@@ -160,14 +160,14 @@ func (c *Connector) setPhase(phase string) {
 
 // fail enters the failed state, which only an operator or a new leader ends.
 func (c *Connector) fail(err error) {
-	c.metrics.termEnded(err)
+	c.metrics.sessionEnded(err)
 	c.log.Error("connector failed", "code", code(err), "error", err)
 	c.setState(Failed, c.lastError(err, time.Time{}))
 }
 
 func (c *Connector) retrying(err error, pause time.Duration) {
-	c.metrics.termEnded(err)
-	c.log.Warn("term ended, trying again", "code", code(err), "error", err, "pause", pause.Round(time.Millisecond).String())
+	c.metrics.sessionEnded(err)
+	c.log.Warn("session ended, trying again", "code", code(err), "error", err, "pause", pause.Round(time.Millisecond).String())
 	c.setState(StateRunning, c.lastError(err, time.Now().Add(pause)))
 	c.setPhase("waiting to retry")
 }
@@ -179,21 +179,21 @@ func (c *Connector) lastError(err error, next time.Time) *LastError {
 	row, known := rowOf(err)
 	switch {
 	case known:
-		e.GTID, e.Row, e.Place = row.GTID, row.N+1, row.Place()
+		e.GTID, e.Row, e.Transaction = row.GTID, row.N+1, row.TransactionID()
 	case errors.As(err, &sent):
-		e.GTID = sent.Mark.GTID
+		e.GTID = sent.Commit.GTID
 	case errors.As(err, &read):
 		e.GTID = read.GTID
 	}
 	return e
 }
 
-// streaming notes that a term has its sink and source open.
-func (t *term) streaming(source Source, from position.Position, phases []Phase) {
+// streaming notes that a session has its sink and source open.
+func (t *session) streaming(source Source, from position.Position, phases []Phase) {
 	t.pipe = newPipe(t.cfg.Limits, t.encoder)
 	t.pipe.alone = t.alone
-	t.pipe.ids = newIdentify(t.encoder, t.trail)
-	t.resumeTrail(from)
+	t.pipe.ids = newIdentify(t.encoder, t.recent)
+	t.resumeRecent(from)
 	if t.cfg.SequenceHeaders {
 		t.pipe.sequence = newSequence(from, t.number)
 	}
@@ -203,7 +203,7 @@ func (t *term) streaming(source Source, from position.Position, phases []Phase) 
 	defer t.mu.Unlock()
 	t.stream = &streamState{source: source, pipe: t.pipe, saver: t.saver, read: t.taken}
 	t.status.Phase, t.status.LastError = Streaming, nil
-	t.status.Terms++
+	t.status.Sessions++
 	t.status.Takeover = phases
 	attrs := []any{"position", from.String(), "term", t.number}
 	for _, p := range phases {
@@ -213,15 +213,15 @@ func (t *term) streaming(source Source, from position.Position, phases []Phase) 
 	t.log.Info("streaming", attrs...)
 }
 
-func (t *term) streamEnded() {
-	t.flushAsides()
+func (t *session) streamEnded() {
+	t.flushUnpublished()
 	t.mu.Lock()
 	t.stream = nil
 	t.mu.Unlock()
 }
 
 // published notes that the batch's first done groups are durable.
-func (t *term) published(b *batch, done int, started time.Time) {
+func (t *session) published(b *batch, done int, started time.Time) {
 	t.metrics.commitSeconds.Observe(time.Since(started).Seconds())
 	now := time.Now()
 	for i := range b.Groups[:done] {
@@ -232,13 +232,13 @@ func (t *term) published(b *batch, done int, started time.Time) {
 			}
 		}
 		// One observation a transaction: its rows became durable together.
-		if len(g.Records) > 0 && g.Final() && !g.Mark.Committed.IsZero() {
-			t.metrics.latency.Observe(max(0, now.Sub(g.Mark.Committed).Seconds()))
+		if len(g.Records) > 0 && g.Final() && !g.Commit.Committed.IsZero() {
+			t.metrics.latency.Observe(max(0, now.Sub(g.Commit.Committed).Seconds()))
 		}
 	}
 	t.remember(b, done, now)
-	letters := t.noteAsides(b, done)
+	deadLetters := t.noteUnpublished(b, done)
 	t.mu.Lock()
-	t.status.Published += uint64(txn.Count(b.Groups[:done])) - letters
+	t.status.Published += uint64(txn.Count(b.Groups[:done])) - deadLetters
 	t.mu.Unlock()
 }

@@ -72,9 +72,9 @@ func (c *connector) equivalent(l located, e config.Equivalent) {
 		value = d.String()
 	case config.List:
 		value = splitList(l.value)
-	case config.Word:
-		if value = l.word(); !slices.Contains(e.Words, l.word()) {
-			err = &wordError{l.value, e.Words}
+	case config.Enum:
+		if value = l.word(); !slices.Contains(e.EnumValues, l.word()) {
+			err = &wordError{l.value, e.EnumValues}
 		}
 	}
 	if err != nil {

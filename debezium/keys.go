@@ -267,7 +267,7 @@ func connectRules() []rule {
 		ignored("a batch of whole transactions is committed as soon as there is one", "transaction.boundary", "transaction.boundary.interval.ms"),
 		ignored("positions have a place of their own", "offset.flush.interval.ms", "offset.flush.timeout.ms"),
 		ignored("errors are logged with their reason, and retried as retry.* says", "errors.retry.timeout", "errors.retry.delay.max.ms", "errors.retry.delay.initial.ms"),
-		ignored("every row that is set aside is logged, up to a limit, and counted", "errors.log.enable"),
+		ignored("every row that is skipped or dead-lettered is logged, up to a limit, and counted", "errors.log.enable"),
 		ignored("payloads are never logged; a dead letter (errors.row, errors.record) has them", "errors.log.include.messages"),
 		ignored("metrics have their own labels", "custom.metric.tags", "statistics.metrics.enabled", "advanced.metrics.enable"),
 		ignored("there is nothing of it here", "config.action.reload", "custom.sanitize.pattern", "custom.retriable.exception"),

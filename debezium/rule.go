@@ -73,12 +73,12 @@ func (c *connector) literal(l located) bool {
 
 type wordError struct {
 	value string
-	words []string
+	enum  []string
 }
 
 func (e *wordError) Error() string {
-	text := "\"" + e.value + "\" is not one of " + strings.Join(e.words, ", ")
-	if near := config.Nearest(e.value, e.words); near != "" {
+	text := "\"" + e.value + "\" is not one of " + strings.Join(e.enum, ", ")
+	if near := config.Nearest(e.value, e.enum); near != "" {
 		text += "; did you mean " + near + "?"
 	}
 	return text

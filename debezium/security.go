@@ -20,17 +20,17 @@ func (c *connector) sourceTLS() {
 		class, _ := c.get("connector.class")
 		c.set(class, "source.tls.mode", string(config.SSLDisabled))
 	case ok && c.literal(mode):
-		words := map[string]config.SSLMode{
+		enum := map[string]config.SSLMode{
 			"disabled": config.SSLDisabled, "preferred": config.SSLPreferred, "required": config.SSLRequired,
 			"verify_ca": config.SSLVerifyCA, "verify_identity": config.SSLVerifyIdentity,
 		}
 		if c.mariadb {
-			words = map[string]config.SSLMode{
+			enum = map[string]config.SSLMode{
 				"disable": config.SSLDisabled, "trust": config.SSLRequired,
 				"verify-ca": config.SSLVerifyCA, "verify-full": config.SSLVerifyIdentity,
 			}
 		}
-		value, known := words[mode.word()]
+		value, known := enum[mode.word()]
 		if !known {
 			c.refuse(mode, fmt.Sprintf("%q is not a mode of this connector", mode.value))
 			break

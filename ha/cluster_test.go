@@ -75,10 +75,10 @@ func TestClusterWithTLS(t *testing.T) {
 	leader, followers := leaderOf(t, nodes)
 	ctx := testContext(t)
 
-	must(t, leader.SavePosition(ctx, "orders", Run{Term: leader.term(), ID: "r"}, at(5)))
+	must(t, leader.SavePosition(ctx, "orders", Session{Term: leader.term(), ID: "r"}, at(5)))
 	must(t, leader.VerifyLeader(ctx))
 	f := followers[0]
-	if err := f.SavePosition(ctx, "orders", Run{Term: leader.term(), ID: "r"}, at(6)); !errors.Is(err, ErrNotLeader) {
+	if err := f.SavePosition(ctx, "orders", Session{Term: leader.term(), ID: "r"}, at(6)); !errors.Is(err, ErrNotLeader) {
 		t.Errorf("SavePosition at a follower: %v", err)
 	}
 	if err := f.VerifyLeader(ctx); !errors.Is(err, ErrNotLeader) {
@@ -171,7 +171,7 @@ func TestB089LeadershipMoves(t *testing.T) {
 		}
 		last = now.term
 		n := nodes[now.node]
-		must(t, n.SavePosition(testContext(t), "orders", Run{Term: now.term, ID: fmt.Sprint(round)}, at(round+1)))
+		must(t, n.SavePosition(testContext(t), "orders", Session{Term: now.term, ID: fmt.Sprint(round)}, at(round+1)))
 		begin := time.Now()
 		must(t, n.stop(t))
 		next := receive(t, "the next leader", turns)
@@ -204,7 +204,7 @@ func TestShutdownHandsOver(t *testing.T) {
 		configs[i].HeartbeatTimeout = 5 * time.Second // far above what a hand-over takes
 	}
 	leader, others := leaderOf(t, startAll(t, configs))
-	must(t, leader.SavePosition(testContext(t), "orders", Run{Term: leader.term(), ID: "r"}, at(1)))
+	must(t, leader.SavePosition(testContext(t), "orders", Session{Term: leader.term(), ID: "r"}, at(1)))
 	begin := time.Now()
 	must(t, leader.stop(t))
 	leaderOf(t, others)
@@ -224,8 +224,8 @@ func TestStepDownHandsOver(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, n := range nodes {
 		wg.Go(func() {
-			_ = n.Lead(ctx, func(lease context.Context, _ uint64) error {
-				ctx := either(ctx, lease)
+			_ = n.Lead(ctx, func(leadership context.Context, _ uint64) error {
+				ctx := either(ctx, leadership)
 				if n.cfg.NodeID == blind {
 					return fmt.Errorf("kafka is out of reach: %w", ErrStepDown)
 				}
@@ -315,7 +315,7 @@ func TestSnapshotReachesALateNode(t *testing.T) {
 	late := followers[0]
 	must(t, late.stop(t))
 	for i := range uint64(40) {
-		must(t, leader.SavePosition(testContext(t), "orders", Run{Term: leader.term(), ID: "r"}, at(i+1)))
+		must(t, leader.SavePosition(testContext(t), "orders", Session{Term: leader.term(), ID: "r"}, at(i+1)))
 	}
 	must(t, leader.raft.Snapshot().Error())
 	c := late.cfg

@@ -37,7 +37,7 @@ type command struct {
 	Node      string             `json:"node,omitempty"`
 	Cluster   string             `json:"cluster,omitempty"`
 	Connector string             `json:"connector,omitempty"`
-	Run       *Run               `json:"run,omitempty"`
+	Session   *Session           `json:"session,omitempty"`
 	Position  *position.Position `json:"position,omitempty"`
 	RunState  RunState           `json:"run_state,omitempty"`
 	Config    json.RawMessage    `json:"config,omitempty"`
@@ -75,7 +75,7 @@ func (c *command) check() error {
 	case opLead:
 		bad = c.Node == ""
 	case opSavePosition:
-		bad = c.Run == nil || c.Position == nil
+		bad = c.Session == nil || c.Position == nil
 	case opSetPosition:
 		bad = c.Position == nil
 	case opSetRunState:

@@ -27,7 +27,7 @@ func filled(t *testing.T, snapshots int) string {
 	n := start(t, c)
 	n.waitReady(t)
 	for i := range uint64(50) {
-		if err := n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r"}, at(i+1)); err != nil {
+		if err := n.SavePosition(testContext(t), "orders", Session{Term: n.term(), ID: "r"}, at(i+1)); err != nil {
 			t.Fatal(err)
 		}
 		if snapshots > 0 && i%20 == 19 {
@@ -238,7 +238,7 @@ func TestB092OlderSnapshotAndWholeLog(t *testing.T) {
 	dir := t.TempDir()
 	n := alone(t, dir) // 1024 trailing entries: nothing is cut off
 	for i := range uint64(50) {
-		must(t, n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r"}, at(i+1)))
+		must(t, n.SavePosition(testContext(t), "orders", Session{Term: n.term(), ID: "r"}, at(i+1)))
 		if i%20 == 19 {
 			must(t, n.raft.Snapshot().Error())
 		}
@@ -326,7 +326,7 @@ func TestCrashDuringFirstStart(t *testing.T) {
 			dir := t.TempDir()
 			tt.left(t, dir)
 			n := alone(t, dir)
-			must(t, n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r"}, at(1)))
+			must(t, n.SavePosition(testContext(t), "orders", Session{Term: n.term(), ID: "r"}, at(1)))
 		})
 	}
 }
@@ -337,7 +337,7 @@ func TestUnknownCommandEndsRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := alone(t, dir)
-	must(t, n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r"}, at(1)))
+	must(t, n.SavePosition(testContext(t), "orders", Session{Term: n.term(), ID: "r"}, at(1)))
 	_, err := n.applyLocal(context.Background(), "future", sealed(commandVersion+1, `{"op":"teleport"}`))
 	if !errors.Is(err, ErrNewerFormat) {
 		t.Errorf("applying it: %v", err)
@@ -351,7 +351,7 @@ func TestUnknownCommandEndsRun(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("the node goes on")
 	}
-	if err := n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r"}, at(2)); !errors.Is(err, ErrNewerFormat) {
+	if err := n.SavePosition(testContext(t), "orders", Session{Term: n.term(), ID: "r"}, at(2)); !errors.Is(err, ErrNewerFormat) {
 		t.Errorf("a write after it: %v", err)
 	}
 	if s := n.Status(); s.Error == "" || s.Ready {

@@ -46,10 +46,10 @@ type Reason string
 const (
 	// ReasonOlderTerm: a node of a later term leads; the writer must stop.
 	ReasonOlderTerm Reason = "older_term"
-	// ReasonOlderRun: a later run of the same term has saved, or an operator has
+	// ReasonOlderSession: a later run of the same term has saved, or an operator has
 	// set the position; the writer must stop, and may begin again from what it
 	// reads then.
-	ReasonOlderRun Reason = "older_run"
+	ReasonOlderSession Reason = "older_session"
 	// ReasonBehind: the position does not cover the stored one.
 	ReasonBehind Reason = "position_behind"
 	// ReasonNotStopped: the connector must be paused or stopped for this.

@@ -9,7 +9,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/ha"
 )
 
-// A node that is alone leads by itself; its lease ends when it no longer does.
+// A node that is alone leads by itself; its leadership ends when it no longer does.
 func ExampleNode_Lead() {
 	dir, err := os.MkdirTemp("", "ha-example")
 	if err != nil {
@@ -27,8 +27,8 @@ func ExampleNode_Lead() {
 	ctx, stop := context.WithCancel(context.Background())
 	running := make(chan error, 1)
 	go func() { running <- node.Run(ctx) }()
-	_ = node.Lead(ctx, func(lease context.Context, term uint64) error {
-		fmt.Println("leads", node.IsLeader(), lease.Err())
+	_ = node.Lead(ctx, func(leadership context.Context, term uint64) error {
+		fmt.Println("leads", node.IsLeader(), leadership.Err())
 		stop()
 		return nil
 	})

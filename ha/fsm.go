@@ -107,21 +107,21 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 		if !known {
 			return reject(c, old, ReasonUnknownConnector, "nothing is stored under this name")
 		}
-		if old.Position.IsZero() && old.Run.Term == 0 && old.Epoch == 0 {
+		if old.Position.IsZero() && old.Session.Term == 0 && old.Epoch == 0 {
 			delete(f.img.Connectors, c.Connector)
 			f.audit(l.Index, c, "")
 			return nil
 		}
 		// As in Kafka Connect the position outlives the connector: one of the same
 		// name goes on there, unless it is set.
-		st = State{Position: old.Position, Run: old.Run, Retired: old.Retired, Epoch: old.Epoch, Restarts: old.Restarts, Revision: old.Revision}
+		st = State{Position: old.Position, Session: old.Session, Retired: old.Retired, Epoch: old.Epoch, Restarts: old.Restarts, Revision: old.Revision}
 		st.nextEpoch()
 	case opDecision:
 		if err := appendDecision(&st, c); err != nil {
 			return err
 		}
 		detail = strings.TrimSpace(c.Decision.Kind + " " + c.Decision.Key)
-		if c.Decision.Kind == KindSetAside {
+		if c.Decision.Kind == KindRowDecision {
 			detail += " " + string(c.Decision.Data)
 		}
 	}
@@ -136,26 +136,26 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 // savePosition lets a position only grow, and only by the newest run of the
 // newest term.
 func (f *fsm) savePosition(st *State, c *command) error {
-	newest := max(f.img.Lead.Term, st.Run.Term)
+	newest := max(f.img.Lead.Term, st.Session.Term)
 	switch {
-	case c.Run.Term < newest:
-		return reject(c, *st, ReasonOlderTerm, fmt.Sprintf("the run is of term %d, term %d has begun", c.Run.Term, newest))
-	case c.Run.Epoch != st.Epoch:
-		return reject(c, *st, ReasonOlderRun, fmt.Sprintf("run %s has read its position in epoch %d, an operator has begun epoch %d", c.Run.ID, c.Run.Epoch, st.Epoch))
-	case c.Run.Term == st.Run.Term && slices.Contains(st.Retired, c.Run.ID):
-		return reject(c, *st, ReasonOlderRun, fmt.Sprintf("run %s has been superseded", c.Run.ID))
+	case c.Session.Term < newest:
+		return reject(c, *st, ReasonOlderTerm, fmt.Sprintf("the run is of term %d, term %d has begun", c.Session.Term, newest))
+	case c.Session.Epoch != st.Epoch:
+		return reject(c, *st, ReasonOlderSession, fmt.Sprintf("run %s has read its position in epoch %d, an operator has begun epoch %d", c.Session.ID, c.Session.Epoch, st.Epoch))
+	case c.Session.Term == st.Session.Term && slices.Contains(st.Retired, c.Session.ID):
+		return reject(c, *st, ReasonOlderSession, fmt.Sprintf("run %s has been superseded", c.Session.ID))
 	case !c.Position.Covers(st.Position):
 		return reject(c, *st, ReasonBehind, fmt.Sprintf("%s does not cover the stored %s", brief(*c.Position), brief(st.Position)))
 	}
-	if c.Run.Term != st.Run.Term {
+	if c.Session.Term != st.Session.Term {
 		st.Retired = nil
-	} else if c.Run.ID != st.Run.ID {
+	} else if c.Session.ID != st.Session.ID {
 		retire(st)
 	}
-	st.Run = *c.Run
-	choice := max(st.Position.Choice, c.Position.Choice) // of this epoch, or of a store that knows more
+	st.Session = *c.Session
+	override := max(st.Position.OffsetOverride, c.Position.OffsetOverride) // of this epoch, or of a store that knows more
 	st.Position = *c.Position
-	st.Position.Choice = choice
+	st.Position.OffsetOverride = override
 	return nil
 }
 
@@ -169,29 +169,29 @@ func setPosition(st *State, c *command) error {
 	before := st.Position
 	st.Position = *c.Position
 	// By time, so that it is later than those of a state that was lost.
-	st.Position.Choice = max(before.Choice+1, uint64(max(0, c.At.UnixMicro())))
+	st.Position.OffsetOverride = max(before.OffsetOverride+1, uint64(max(0, c.At.UnixMicro())))
 	st.Position.Seq = max(before.Seq, c.Position.Seq)
-	st.Position.Seq = st.SeqAfterChoice()
+	st.Position.Seq = st.SeqAfterOverride()
 	return nil
 }
 
 // nextEpoch makes whatever was read of the connector before void.
 func (s *State) nextEpoch() {
 	s.Epoch++
-	s.Run.ID = ""
+	s.Session.ID = ""
 }
 
 // retire makes the current run one that may not save any more.
 func retire(st *State) {
-	if st.Run.ID == "" {
+	if st.Session.ID == "" {
 		return
 	}
 	kept := st.Retired
 	if len(kept) >= maxRetired {
 		kept = kept[len(kept)-maxRetired+1:]
 	}
-	st.Retired = append(slices.Clone(kept), st.Run.ID)
-	st.Run.ID = ""
+	st.Retired = append(slices.Clone(kept), st.Session.ID)
+	st.Session.ID = ""
 }
 
 func appendDecision(st *State, c *command) error {
@@ -203,7 +203,7 @@ func appendDecision(st *State, c *command) error {
 	if d.Key != "" {
 		kept = slices.DeleteFunc(kept, func(o Decision) bool { return o.Kind == d.Kind && o.Key == d.Key })
 	}
-	if c.Decision.Kind == KindSetAside {
+	if c.Decision.Kind == KindRowDecision {
 		kept = dropOver(kept, st.Position)
 	}
 	if len(kept) >= maxDecisions {
@@ -219,15 +219,15 @@ func appendDecision(st *State, c *command) error {
 func dropOver(ds []Decision, pos position.Position) []Decision {
 	n := 0
 	for _, d := range ds {
-		if d.Kind == KindSetAside {
+		if d.Kind == KindRowDecision {
 			n++
 		}
 	}
-	if n < maxSetAside {
+	if n < maxRowDecisions {
 		return ds
 	}
 	return slices.DeleteFunc(ds, func(d Decision) bool {
-		if d.Kind != KindSetAside {
+		if d.Kind != KindRowDecision {
 			return false
 		}
 		row, err := position.ParseRow(d.Key)

@@ -53,12 +53,12 @@ func (m *machine) lead(t testing.TB, term uint64) {
 }
 
 func save(run string, runTerm, seq uint64) command {
-	return command{Op: opSavePosition, Connector: "orders", Run: &Run{Term: runTerm, ID: run}, Position: pos(at(seq))}
+	return command{Op: opSavePosition, Connector: "orders", Session: &Session{Term: runTerm, ID: run}, Position: pos(at(seq))}
 }
 
 // in is a save of a run that has read its position in an epoch.
 func in(epoch uint64, c command) command {
-	c.Run.Epoch = epoch
+	c.Session.Epoch = epoch
 	return c
 }
 
@@ -87,7 +87,7 @@ func TestRefusals(t *testing.T) {
 	other.Server = "s2"
 	stopped := runState(Stopped)
 	saveAt := func(p position.Position) command {
-		return command{Op: opSavePosition, Connector: "orders", Run: &Run{Term: 2, ID: "r1"}, Position: &p}
+		return command{Op: opSavePosition, Connector: "orders", Session: &Session{Term: 2, ID: "r1"}, Position: &p}
 	}
 	tests := []struct {
 		name  string
@@ -102,7 +102,7 @@ func TestRefusals(t *testing.T) {
 		{"file of another server", []command{saveAt(file), saveAt(other)}, ReasonBehind},
 		{"B089 older term", []command{save("r1", 1, 5)}, ReasonOlderTerm},
 		{"new run of the term", []command{save("r1", 2, 5), save("r2", 2, 6)}, ""},
-		{"older run of the term", []command{save("r1", 2, 5), save("r2", 2, 6), save("r1", 2, 7)}, ReasonOlderRun},
+		{"older run of the term", []command{save("r1", 2, 5), save("r2", 2, 6), save("r1", 2, 7)}, ReasonOlderSession},
 		{"set back while running", []command{save("r1", 2, 5), set(3)}, ReasonNotStopped},
 		{"set forward while running", []command{save("r1", 2, 5), set(9)}, ReasonNotStopped},
 		{"set forward when paused", []command{save("r1", 2, 5), runState(Paused), set(9)}, ReasonNotStopped},
@@ -110,13 +110,13 @@ func TestRefusals(t *testing.T) {
 		{"set back when stopped", []command{save("r1", 2, 5), stopped, set(3)}, ""},
 		{"set forward when stopped", []command{save("r1", 2, 5), stopped, set(9)}, ""},
 		{"set before the first start, stopped", []command{stopped, set(3)}, ""},
-		{"run after a set", []command{save("r1", 2, 5), stopped, set(3), save("r1", 2, 6)}, ReasonOlderRun},
-		{"run that had not saved before a set", []command{save("r1", 2, 5), stopped, set(3), save("r2", 2, 6)}, ReasonOlderRun},
+		{"run after a set", []command{save("r1", 2, 5), stopped, set(3), save("r1", 2, 6)}, ReasonOlderSession},
+		{"run that had not saved before a set", []command{save("r1", 2, 5), stopped, set(3), save("r2", 2, 6)}, ReasonOlderSession},
 		{"run that has read after a set", []command{save("r1", 2, 5), stopped, set(3), in(1, save("r2", 2, 4))}, ""},
 		{"same run, having read again", []command{save("r1", 2, 5), stopped, set(3), in(1, save("r1", 2, 4))}, ""},
-		{"run of a first set, after a second", []command{stopped, set(3), set(2), in(1, save("r1", 2, 4))}, ReasonOlderRun},
-		{"run after deletion of what was set to nothing", []command{stopped, set(0), {Op: opDelete, Connector: "orders"}, save("r1", 2, 4)}, ReasonOlderRun},
-		{"run after deletion", []command{save("r1", 2, 5), {Op: opDelete, Connector: "orders"}, save("r1", 2, 6)}, ReasonOlderRun},
+		{"run of a first set, after a second", []command{stopped, set(3), set(2), in(1, save("r1", 2, 4))}, ReasonOlderSession},
+		{"run after deletion of what was set to nothing", []command{stopped, set(0), {Op: opDelete, Connector: "orders"}, save("r1", 2, 4)}, ReasonOlderSession},
+		{"run after deletion", []command{save("r1", 2, 5), {Op: opDelete, Connector: "orders"}, save("r1", 2, 6)}, ReasonOlderSession},
 		{"delete what is not there", []command{{Op: opDelete, Connector: "orders"}}, ReasonUnknownConnector},
 	}
 	for _, tt := range tests {
@@ -223,7 +223,7 @@ func TestB091PositionNeverGoesBack(t *testing.T) {
 			},
 			"save": func(rt *rapid.T) {
 				runTerm := rapid.Uint64Range(1, term).Draw(rt, "term")
-				run := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "run")
+				run := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "session")
 				seq := rapid.Uint64Range(0, 40).Draw(rt, "seq")
 				read := epoch - min(epoch, rapid.Uint64Range(0, 2).Draw(rt, "sets missed"))
 				err := m.do(t, term, in(read, save(run, runTerm, seq)))
@@ -254,8 +254,8 @@ func TestB091PositionNeverGoesBack(t *testing.T) {
 					return
 				}
 				stored, epoch = seq, epoch+1
-				if id := before.Run.ID; id != "" {
-					if got := reasonOf(m.do(t, term, in(before.Epoch, save(id, before.Run.Term, 99)))); got != ReasonOlderRun && got != ReasonOlderTerm {
+				if id := before.Session.ID; id != "" {
+					if got := reasonOf(m.do(t, term, in(before.Epoch, save(id, before.Session.Term, 99)))); got != ReasonOlderSession && got != ReasonOlderTerm {
 						rt.Fatalf("run %s saved after an operator set the position: %q", id, got)
 					}
 				}
@@ -321,9 +321,9 @@ func encode(t testing.TB, v any) string {
 	return string(data)
 }
 
-// TestChoice: a position that an operator sets, which is possible while the
+// TestOffsetOverride: a position that an operator sets, which is possible while the
 // connector is stopped, carries a mark that everything saved after it keeps.
-func TestChoice(t *testing.T) {
+func TestOffsetOverride(t *testing.T) {
 	m := newMachine()
 	m.lead(t, 2)
 	do := func(c command) State {
@@ -346,21 +346,21 @@ func TestChoice(t *testing.T) {
 	do(runState(Stopped))
 	first := do(set(3))
 	// Numbers go on above those of the position before, and of what was not saved.
-	if first.Position.Choice != uint64(when.UnixMicro()) || first.Position.Seq != 5+position.SeqGap {
+	if first.Position.OffsetOverride != uint64(when.UnixMicro()) || first.Position.Seq != 5+position.SeqGap {
 		t.Fatalf("after a set: %+v", first)
 	}
-	if again := do(set(4)); again.Position.Choice != first.Position.Choice+1 {
-		t.Errorf("a second choice at the same time has mark %d, the first %d", again.Position.Choice, first.Position.Choice)
+	if again := do(set(4)); again.Position.OffsetOverride != first.Position.OffsetOverride+1 {
+		t.Errorf("a second choice at the same time has mark %d, the first %d", again.Position.OffsetOverride, first.Position.OffsetOverride)
 	}
-	if got := reasonOf(m.do(t, 2, save("r1", 2, 6))); got != ReasonOlderRun {
+	if got := reasonOf(m.do(t, 2, save("r1", 2, 6))); got != ReasonOlderSession {
 		t.Errorf("a run from before saved: %q", got)
 	}
-	if st := do(in(2, save("r2", 2, 4))); st.Position.Choice != first.Position.Choice+1 {
+	if st := do(in(2, save("r2", 2, 4))); st.Position.OffsetOverride != first.Position.OffsetOverride+1 {
 		t.Errorf("after a save that knows of it: %+v", st)
 	}
 	zero := set(0)
 	zero.Position = &position.Position{}
-	if st := do(zero); st.Position.Choice != first.Position.Choice+2 || !st.Position.IsZero() {
+	if st := do(zero); st.Position.OffsetOverride != first.Position.OffsetOverride+2 || !st.Position.IsZero() {
 		t.Errorf("after a start over: %+v", st)
 	}
 }

@@ -137,7 +137,7 @@ func (t *leaderTracker) next(ctx context.Context, last *leadership) (*leadership
 //
 // Being the leader is no fence: a node that was paused believes in its
 // leadership for some time after another has taken over.
-func (n *Node) Lead(ctx context.Context, f func(lease context.Context, term uint64) error) error {
+func (n *Node) Lead(ctx context.Context, f func(leadership context.Context, term uint64) error) error {
 	var last, failing *leadership
 	var pause time.Duration
 	for {
@@ -175,11 +175,11 @@ func (n *Node) Lead(ctx context.Context, f func(lease context.Context, term uint
 	}
 }
 
-func (n *Node) leadOnce(l *leadership, f func(lease context.Context, term uint64) error) error {
+func (n *Node) leadOnce(l *leadership, f func(leadership context.Context, term uint64) error) error {
 	defer n.lead.active.Done()
-	lease, end := context.WithCancel(l)
+	leadership, end := context.WithCancel(l)
 	defer end()
-	return f(lease, l.term)
+	return f(leadership, l.term)
 }
 
 // trackLeadership follows raft's notices until ctx ends. Raft waits for the

@@ -28,8 +28,8 @@ type leading struct {
 func leadUntil(ctx context.Context, n *Node) *leading {
 	l := &leading{make(chan uint64, 64), make(chan error, 64), make(chan error, 1)}
 	go func() {
-		l.done <- n.Lead(ctx, func(lease context.Context, term uint64) error {
-			ctx := either(ctx, lease)
+		l.done <- n.Lead(ctx, func(leadership context.Context, term uint64) error {
+			ctx := either(ctx, leadership)
 			l.began <- term
 			<-ctx.Done()
 			l.ended <- context.Cause(ctx)
@@ -83,7 +83,7 @@ func TestLeadCanSaveDuringShutdown(t *testing.T) {
 			if cause := context.Cause(ctx); !errors.Is(cause, ErrShuttingDown) {
 				t.Errorf("cause %v", cause)
 			}
-			saved <- n.SavePosition(context.WithoutCancel(ctx), "orders", Run{Term: term, ID: "r"}, at(9))
+			saved <- n.SavePosition(context.WithoutCancel(ctx), "orders", Session{Term: term, ID: "r"}, at(9))
 			return nil
 		})
 	}()
@@ -117,8 +117,8 @@ func TestLeadReportsTheLastSave(t *testing.T) {
 	n := alone(t, t.TempDir())
 	broken := errors.New("last save failed")
 	ctx, cancel := context.WithCancel(context.Background())
-	err := n.Lead(ctx, func(lease context.Context, _ uint64) error {
-		ctx := either(ctx, lease)
+	err := n.Lead(ctx, func(leadership context.Context, _ uint64) error {
+		ctx := either(ctx, leadership)
 		cancel()
 		<-ctx.Done()
 		return broken
@@ -134,18 +134,18 @@ func TestLeadLetsWorkEndInOrder(t *testing.T) {
 	t.Parallel()
 	n := alone(t, t.TempDir())
 	ctx, cancel := context.WithCancel(context.Background())
-	err := n.Lead(ctx, func(lease context.Context, term uint64) error {
+	err := n.Lead(ctx, func(leadership context.Context, term uint64) error {
 		cancel()
 		select {
-		case <-lease.Done():
-			t.Error("the lease ends before the work does")
+		case <-leadership.Done():
+			t.Error("leadership ends before the work does")
 		case <-time.After(50 * time.Millisecond):
 		}
-		run, _ := n.NewRun("orders", term)
-		if err := n.SavePosition(lease, "orders", run, at(10)); err != nil {
+		run, _ := n.NewSession("orders", term)
+		if err := n.SavePosition(leadership, "orders", run, at(10)); err != nil {
 			t.Error(err)
 		}
-		return lease.Err()
+		return leadership.Err()
 	})
 	if err != nil {
 		t.Errorf("Lead: %v", err)
@@ -203,8 +203,8 @@ func TestB089TrackerNeverMissesALoss(t *testing.T) {
 	var running, calls, causes atomic.Int32
 	done := make(chan error, 1)
 	go func() {
-		done <- n.Lead(ctx, func(lease context.Context, term uint64) error {
-			ctx := either(ctx, lease)
+		done <- n.Lead(ctx, func(leadership context.Context, term uint64) error {
+			ctx := either(ctx, leadership)
 			if running.Add(1) != 1 {
 				t.Error("f runs twice at once")
 			}
@@ -250,7 +250,7 @@ func BenchmarkSavePosition(b *testing.B) {
 	}
 	r := run(b, n)
 	r.waitReady(b)
-	set := Run{Term: r.term(), ID: "r"}
+	set := Session{Term: r.term(), ID: "r"}
 	seq := uint64(0)
 	for b.Loop() {
 		seq++

@@ -111,7 +111,7 @@ func at(seq uint64) position.Position {
 	}
 	g.Seq = seq
 	if seq > 0 {
-		p.Advance(position.Mark{GTID: g, First: 1, File: "binlog.000001", Pos: 100 + seq, Committed: time.Unix(1_700_000_000, 0).UTC()})
+		p.Advance(position.Commit{GTID: g, First: 1, File: "binlog.000001", Pos: 100 + seq, Committed: time.Unix(1_700_000_000, 0).UTC()})
 	}
 	p.Seq = seq
 	return p
@@ -124,13 +124,13 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-func markTo(seq uint64) position.Mark {
+func markTo(seq uint64) position.Commit {
 	g, err := position.ParseGTID(testSID + ":1")
 	if err != nil {
 		panic(err)
 	}
 	g.Seq = seq
-	return position.Mark{GTID: g, First: 1, File: "binlog.000001", Pos: 100 + seq}
+	return position.Commit{GTID: g, First: 1, File: "binlog.000001", Pos: 100 + seq}
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -75,7 +75,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	nodes := startAll(t, configs)
 	leader, followers := leaderOf(t, nodes)
 	ctx := testContext(t)
-	must(t, leader.SavePosition(ctx, "orders", Run{Term: leader.term(), ID: "r"}, at(5)))
+	must(t, leader.SavePosition(ctx, "orders", Session{Term: leader.term(), ID: "r"}, at(5)))
 
 	// A new node asks to be let in, catches up and gets its vote.
 	d := start(t, joining(t, "d", configs))
@@ -157,7 +157,7 @@ func TestB095LostDiskComesBackUnderANewID(t *testing.T) {
 	configs := quickly(clusterOf(t, 3, nil))
 	nodes := startAll(t, configs)
 	leader, followers := leaderOf(t, nodes)
-	must(t, leader.SavePosition(testContext(t), "orders", Run{Term: leader.term(), ID: "r"}, at(5)))
+	must(t, leader.SavePosition(testContext(t), "orders", Session{Term: leader.term(), ID: "r"}, at(5)))
 	lost := followers[0]
 	must(t, lost.stop(t))
 	c := lost.cfg
@@ -189,7 +189,7 @@ func TestGrowFromOneToThree(t *testing.T) {
 	lone.NodeID, lone.DataDir = "a", configs[0].DataDir
 	n := start(t, lone)
 	n.waitReady(t)
-	must(t, n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r"}, at(7)))
+	must(t, n.SavePosition(testContext(t), "orders", Session{Term: n.term(), ID: "r"}, at(7)))
 	must(t, n.stop(t))
 	nodes := startAll(t, configs)
 	waitVoters(t, nodes[0], "a b c")
@@ -207,7 +207,7 @@ func TestB093AllAddressesChange(t *testing.T) {
 	configs := clusterOf(t, 3, nil)
 	nodes := startAll(t, configs)
 	leader, _ := leaderOf(t, nodes)
-	must(t, leader.SavePosition(testContext(t), "orders", Run{Term: leader.term(), ID: "r"}, at(5)))
+	must(t, leader.SavePosition(testContext(t), "orders", Session{Term: leader.term(), ID: "r"}, at(5)))
 	for _, n := range nodes {
 		must(t, n.stop(t))
 	}
@@ -324,8 +324,8 @@ func TestNodesThatAllFailDoNotPingPong(t *testing.T) {
 	calls := make(chan string, 1024)
 	for _, n := range nodes {
 		wg.Go(func() {
-			_ = n.Lead(ctx, func(lease context.Context, _ uint64) error {
-				ctx := either(ctx, lease)
+			_ = n.Lead(ctx, func(leadership context.Context, _ uint64) error {
+				ctx := either(ctx, leadership)
 				calls <- n.cfg.NodeID
 				if healed.Load() {
 					<-ctx.Done()

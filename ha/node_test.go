@@ -27,7 +27,7 @@ func TestAloneLeadsSoonAndKeepsState(t *testing.T) {
 	n := alone(t, dir)
 	t.Logf("time to leader: %s", time.Since(begin))
 	ctx := testContext(t)
-	if err := n.SavePosition(ctx, "orders", Run{Term: n.term(), ID: "r1"}, at(7)); err != nil {
+	if err := n.SavePosition(ctx, "orders", Session{Term: n.term(), ID: "r1"}, at(7)); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range []error{
@@ -93,7 +93,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	t.Parallel()
 	n := alone(t, t.TempDir())
 	ctx := testContext(t)
-	if err := n.SavePosition(ctx, "orders", Run{Term: n.term(), ID: "r1"}, at(1)); err != nil {
+	if err := n.SavePosition(ctx, "orders", Session{Term: n.term(), ID: "r1"}, at(1)); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := n.Connector("orders")
@@ -110,17 +110,17 @@ func TestSetPositionHoldsAgainstRunsThatHaveRead(t *testing.T) {
 	t.Parallel()
 	n := alone(t, t.TempDir())
 	ctx := testContext(t)
-	must(t, n.SavePosition(ctx, "orders", Run{Term: n.term(), ID: "earlier"}, at(5)))
-	before, st := n.NewRun("orders", n.term())
+	must(t, n.SavePosition(ctx, "orders", Session{Term: n.term(), ID: "earlier"}, at(5)))
+	before, st := n.NewSession("orders", n.term())
 	if st.Position.Seq != 5 {
 		t.Fatalf("the run goes on from %+v", st)
 	}
 	must(t, n.SetRunState(ctx, "orders", Stopped, "replay", "ann"))
 	must(t, n.SetPosition(ctx, "orders", at(2), "replay", "ann"))
-	if err := n.SavePosition(ctx, "orders", before, at(6)); reasonOf(err) != ReasonOlderRun {
+	if err := n.SavePosition(ctx, "orders", before, at(6)); reasonOf(err) != ReasonOlderSession {
 		t.Errorf("a run that has not read the new position saved: %v", err)
 	}
-	after, st := n.NewRun("orders", n.term())
+	after, st := n.NewSession("orders", n.term())
 	if !st.Position.Set.Equal(at(2).Set) || after.ID == before.ID {
 		t.Errorf("the next run %+v goes on from %+v", after, st)
 	}
@@ -133,7 +133,7 @@ func TestWatchTellsOfChanges(t *testing.T) {
 	changed, stop := n.Watch()
 	defer stop()
 	for i := range 10 { // never read: must not block, must leave one notice
-		if err := n.SavePosition(testContext(t), "orders", Run{Term: n.term(), ID: "r1"}, at(uint64(i+1))); err != nil {
+		if err := n.SavePosition(testContext(t), "orders", Session{Term: n.term(), ID: "r1"}, at(uint64(i+1))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,9 +154,9 @@ func TestWritesThatMakeNoSense(t *testing.T) {
 	n := alone(t, t.TempDir())
 	ctx := testContext(t)
 	for name, err := range map[string]error{
-		"no connector":  n.SavePosition(ctx, "", Run{Term: 1, ID: "r"}, at(1)),
-		"no run":        n.SavePosition(ctx, "c", Run{Term: 1, ID: ""}, at(1)),
-		"no term":       n.SavePosition(ctx, "c", Run{Term: 0, ID: "r"}, at(1)),
+		"no connector":  n.SavePosition(ctx, "", Session{Term: 1, ID: "r"}, at(1)),
+		"no run":        n.SavePosition(ctx, "c", Session{Term: 1, ID: ""}, at(1)),
+		"no term":       n.SavePosition(ctx, "c", Session{Term: 0, ID: "r"}, at(1)),
 		"no author":     n.SetRunState(ctx, "c", Paused, "why", ""),
 		"no such state": n.SetRunState(ctx, "c", "asleep", "why", "ann"),
 		"not JSON":      n.PutConfig(ctx, "c", json.RawMessage("{"), "why", "ann"),
@@ -170,7 +170,7 @@ func TestWritesThatMakeNoSense(t *testing.T) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	var unknown *UnknownOutcomeError
-	if err := n.SavePosition(ended, "c", Run{Term: n.term(), ID: "r"}, at(1)); !errors.Is(err, context.Canceled) || errors.As(err, &unknown) {
+	if err := n.SavePosition(ended, "c", Session{Term: n.term(), ID: "r"}, at(1)); !errors.Is(err, context.Canceled) || errors.As(err, &unknown) {
 		t.Errorf("ended context: %v", err)
 	}
 	if s := n.fsm.connectors(); len(s) != 0 {
@@ -253,7 +253,7 @@ func child(mode string) int {
 	if st, ok := n.Connector("orders"); ok {
 		from = st.Position.Seq
 	}
-	run := Run{Term: n.Status().Term, ID: "child-" + strconv.Itoa(os.Getpid())}
+	run := Session{Term: n.Status().Term, ID: "child-" + strconv.Itoa(os.Getpid())}
 	for seq := from + 1; seq <= from+1000; seq++ {
 		if err := n.SavePosition(context.Background(), "orders", run, at(seq)); err != nil {
 			fmt.Println("save:", err)

@@ -41,8 +41,8 @@ type event struct {
 	text       string
 }
 
-// fleet is a cluster of processes.
-type fleet struct {
+// testNodes is a cluster of processes.
+type testNodes struct {
 	t       testing.TB
 	members []*member
 	events  chan event
@@ -63,9 +63,9 @@ func freePorts(t testing.TB, n int) []string {
 	return addrs
 }
 
-func newFleet(t testing.TB, n int, heartbeat time.Duration) *fleet {
+func newTestNodes(t testing.TB, n int, heartbeat time.Duration) *testNodes {
 	t.Helper()
-	f := &fleet{t: t, events: make(chan event, 4096)}
+	f := &testNodes{t: t, events: make(chan event, 4096)}
 	var peers []Peer
 	for i, addr := range freePorts(t, n) {
 		peers = append(peers, Peer{ID: string(rune('a' + i)), Addr: addr})
@@ -83,7 +83,7 @@ func newFleet(t testing.TB, n int, heartbeat time.Duration) *fleet {
 	return f
 }
 
-func (f *fleet) start(m *member) {
+func (f *testNodes) start(m *member) {
 	f.t.Helper()
 	conf, err := json.Marshal(m.conf)
 	if err != nil {
@@ -116,7 +116,7 @@ func (f *fleet) start(m *member) {
 	}(m.conf.ID, m.exited)
 }
 
-func (f *fleet) signal(m *member, s syscall.Signal) {
+func (f *testNodes) signal(m *member, s syscall.Signal) {
 	f.t.Helper()
 	if err := m.cmd.Process.Signal(s); err != nil {
 		f.t.Fatal(err)
@@ -124,19 +124,19 @@ func (f *fleet) signal(m *member, s syscall.Signal) {
 }
 
 // kill ends a process without a word, and waits until it is gone.
-func (f *fleet) kill(m *member) {
+func (f *testNodes) kill(m *member) {
 	_ = m.cmd.Process.Kill() // fails when it has ended
 	<-m.exited
 	_ = m.cmd.Wait() // killed
 }
 
-func (f *fleet) member(id string) *member {
+func (f *testNodes) member(id string) *member {
 	i := slices.IndexFunc(f.members, func(m *member) bool { return m.conf.ID == id })
 	return f.members[i]
 }
 
 // next waits for an event of a kind.
-func (f *fleet) next(what string) event {
+func (f *testNodes) next(what string) event {
 	f.t.Helper()
 	limit := time.After(60 * time.Second)
 	for {
@@ -195,7 +195,7 @@ func percentiles(d []time.Duration) string {
 // second; it must not take the seconds of a forgotten timeout.
 func TestB089KilledLeaderIsReplaced(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, 0)
+	f := newTestNodes(t, 3, 0)
 	var took []time.Duration
 	lead := f.next("lead")
 	for range 4 {
@@ -218,7 +218,7 @@ func TestB089KilledLeaderIsReplaced(t *testing.T) {
 
 // BenchmarkTakeover measures kill -9 to the next Lead function, over loopback.
 func BenchmarkTakeover(b *testing.B) {
-	f := newFleet(b, 3, 0)
+	f := newTestNodes(b, 3, 0)
 	var took []time.Duration
 	lead := f.next("lead")
 	for range max(b.N, 20) {
@@ -244,7 +244,7 @@ func BenchmarkTakeover(b *testing.B) {
 // long there are two is measured.
 func TestB089ZombieLeader(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, 0)
+	f := newTestNodes(t, 3, 0)
 	lead := f.next("lead")
 	var both, took []time.Duration
 	for range 3 {
@@ -278,7 +278,7 @@ func TestB089ZombieLeader(t *testing.T) {
 func BenchmarkSteady(b *testing.B) {
 	for _, heartbeat := range []time.Duration{150 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond} {
 		b.Run(heartbeat.String(), func(b *testing.B) {
-			f := newFleet(b, 3, heartbeat)
+			f := newTestNodes(b, 3, heartbeat)
 			f.next("lead")
 			for range 2 * runtime.NumCPU() {
 				cmd := exec.Command(os.Args[0])

@@ -20,7 +20,7 @@ func TestB094RecoverAfterQuorumLoss(t *testing.T) {
 	nodes := startAll(t, configs)
 	leader, _ := leaderOf(t, nodes)
 	for seq := range uint64(9) {
-		must(t, leader.SavePosition(testContext(t), "orders", Run{Term: leader.term(), ID: "r"}, at(seq+1)))
+		must(t, leader.SavePosition(testContext(t), "orders", Session{Term: leader.term(), ID: "r"}, at(seq+1)))
 	}
 	for _, n := range nodes {
 		waitUntil(t, "all have the position", func() bool { st, _ := n.Connector("orders"); return st.Position.Seq == 9 })
@@ -52,7 +52,7 @@ func TestB094RecoverAfterQuorumLoss(t *testing.T) {
 	}
 	a := start(t, configs[0])
 	a.waitReady(t)
-	must(t, a.SavePosition(testContext(t), "orders", Run{Term: a.term(), ID: "r"}, at(10)))
+	must(t, a.SavePosition(testContext(t), "orders", Session{Term: a.term(), ID: "r"}, at(10)))
 	if e := audited(a.Node, "recover"); len(e) != 1 || e[0].By != "ann" || e[0].Reason != "two nodes burnt" {
 		t.Errorf("audit: %+v", a.Audit())
 	}
@@ -128,7 +128,7 @@ func TestSnapshotSaveAndRestore(t *testing.T) {
 	n := alone(t, t.TempDir())
 	ctx := testContext(t)
 	for i := range uint64(3) { // several terms
-		must(t, n.SavePosition(ctx, "orders", Run{Term: n.term(), ID: "r"}, at(i+1)))
+		must(t, n.SavePosition(ctx, "orders", Session{Term: n.term(), ID: "r"}, at(i+1)))
 		must(t, n.stop(t))
 		n = alone(t, n.cfg.DataDir)
 	}
@@ -150,7 +150,7 @@ func TestSnapshotSaveAndRestore(t *testing.T) {
 	if st, _ := again.Connector("orders"); st.Position.Seq != 3 || again.term() <= term {
 		t.Errorf("state %+v, term %d after %d", st, again.term(), term)
 	}
-	must(t, again.SavePosition(ctx, "orders", Run{Term: again.term(), ID: "r"}, at(4)))
+	must(t, again.SavePosition(ctx, "orders", Session{Term: again.term(), ID: "r"}, at(4)))
 	if e := audited(again.Node, "restore"); len(e) != 1 || len(audited(again.Node, "snapshot")) != 1 {
 		t.Errorf("audit: %+v", again.Audit())
 	}

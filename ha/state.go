@@ -35,7 +35,7 @@ type RunStatus struct {
 // Run is one stretch of work of a connector: the Raft term of the leadership
 // that it works under (the term that Lead hands out) and an id of its own, for
 // there may be several runs in one term. Ids must never be used twice.
-type Run struct {
+type Session struct {
 	Term uint64 `json:"term"`
 	ID   string `json:"id"`
 	// Epoch is State.Epoch of when the run read the position that it goes on from.
@@ -44,14 +44,14 @@ type Run struct {
 	Epoch uint64 `json:"epoch,omitempty"`
 }
 
-// KindSetAside is the kind of decisions about a single row, whose Key is the text of
+// KindRowDecision is the kind of decisions about a single row, whose Key is the text of
 // a position.Row. It is the one kind that the store looks into: a decision about a
 // row that the stored position covers is over, and may be dropped.
-const KindSetAside = "set_aside"
+const KindRowDecision = "row_decision"
 
 // Decision is what an operator or a policy has decided about a connector's data:
-// a row that is set aside, an accepted phantom. The store keeps it as it is and,
-// but for KindSetAside, knows nothing of its meaning.
+// a row that is skipped or dead-lettered, an accepted lost transaction. The store keeps it as it is and,
+// but for KindRowDecision, knows nothing of its meaning.
 type Decision struct {
 	// Kind names what Data is, Version the version of its form.
 	Kind    string `json:"kind"`
@@ -74,7 +74,7 @@ type State struct {
 	Position position.Position `json:"position"`
 	// Run is the run that saved it last. Its ID is empty after an operator has
 	// set the position.
-	Run Run `json:"run,omitzero"`
+	Session Session `json:"session,omitzero"`
 	// Epoch counts how often an operator has set the position or deleted the
 	// connector; for Run.Epoch.
 	Epoch uint64 `json:"epoch,omitempty"`
@@ -104,10 +104,10 @@ func (s State) Clone() State {
 	return s
 }
 
-// SeqAfterChoice is the number with which rows go on when an operator sets a position
+// SeqAfterOverride is the number with which rows go on when an operator sets a position
 // now: above those that a run may have given since it saved.
-func (s State) SeqAfterChoice() uint64 {
-	if s.Run.Term == 0 {
+func (s State) SeqAfterOverride() uint64 {
+	if s.Session.Term == 0 {
 		return s.Position.Seq
 	}
 	return s.Position.Seq + position.SeqGap
@@ -133,9 +133,9 @@ const (
 	// maxDecisions is how many decisions a connector may have. More are refused,
 	// since a decision must not be forgotten silently.
 	maxDecisions = 10_000
-	// maxSetAside is how many decisions about single rows a connector may have before
+	// maxRowDecisions is how many decisions about single rows a connector may have before
 	// those that are over are dropped.
-	maxSetAside = 1000
+	maxRowDecisions = 1000
 	// maxRetired is how many superseded runs of one term are remembered.
 	maxRetired = 64
 	// maxCommand is the largest encoded command, in bytes.

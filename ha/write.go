@@ -18,23 +18,23 @@ import (
 // ErrBusy, ErrShuttingDown and a context that had ended before the call mean that
 // nothing was changed, UnknownOutcomeError that it may have been. All are safe for concurrent use.
 
-// NewRun begins a run of connector under the leadership of term, which goes on
+// NewSession begins a run of connector under the leadership of term, which goes on
 // from the position in the returned state. Call it inside a Lead function each
 // time a run reads the position, and save with that run only: SavePosition then
 // refuses what an operator's SetPosition has overtaken, whenever it came.
-func (n *Node) NewRun(connector string, term uint64) (Run, State) {
+func (n *Node) NewSession(connector string, term uint64) (Session, State) {
 	st, _ := n.fsm.connector(connector)
-	return Run{Term: term, ID: uuid.NewString(), Epoch: st.Epoch}, st
+	return Session{Term: term, ID: uuid.NewString(), Epoch: st.Epoch}, st
 }
 
 // SavePosition stores how far a run of connector has published. pos must cover
 // the stored position, and run must not be older than the one that saved it. It
 // works on the leader only (ErrNotLeader): another node's run is over.
-func (n *Node) SavePosition(ctx context.Context, connector string, run Run, pos position.Position) error {
+func (n *Node) SavePosition(ctx context.Context, connector string, run Session, pos position.Position) error {
 	if connector == "" || run.ID == "" || run.Term == 0 {
 		return fmt.Errorf("%w: a position needs a connector and a run with id and term", ErrInvalid)
 	}
-	data, err := n.encode(&command{Op: opSavePosition, Connector: connector, Run: &run, Position: &pos})
+	data, err := n.encode(&command{Op: opSavePosition, Connector: connector, Session: &run, Position: &pos})
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (n *Node) SavePosition(ctx context.Context, connector string, run Run, pos 
 // SetPosition is an operator's word about where connector is to go on, forward or
 // back. It is refused unless the connector is Stopped. What has read the position
 // before may not save any more after it (Run.Epoch). The zero position means "as if
-// never started". The position gets a new Choice, later than that of any earlier one, and once there
+// never started". The position gets a new OffsetOverride, later than that of any earlier one, and once there
 // was a run a Seq above all that it may have given.
 func (n *Node) SetPosition(ctx context.Context, connector string, pos position.Position, reason, by string) error {
 	return n.operate(ctx, &command{Op: opSetPosition, Connector: connector, Position: &pos, Reason: reason, By: by})

@@ -10,11 +10,11 @@ import (
 
 // AtLeastOnce publishes with an idempotent producer: retries inside it neither
 // double nor reorder, but nothing fences another writer, and what was on its way
-// when a term ends is sent again by the next. Per partition the records are a
+// when a session ends is sent again by the next. Per partition the records are a
 // chain of runs, each in order and beginning at or before the end of the last: a
 // record never gets in front of an earlier one that failed.
 //
-// One goroutine uses it, for one term.
+// One goroutine uses it, for one session.
 type AtLeastOnce struct {
 	pub  *Publisher
 	p    *producer // nil before Open and after Close

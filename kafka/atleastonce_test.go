@@ -38,7 +38,7 @@ func TestB076NothingIsPublishedPastAFailedRecord(t *testing.T) {
 		fault.Remove()
 		got := c.Records(topic)[have:]
 		if len(got) < done*5 {
-			t.Fatalf("round %d: %d marks are reported durable, but only %d records are there", round, done, len(got))
+			t.Fatalf("round %d: %d commit positions are reported durable, but only %d records are there", round, done, len(got))
 		}
 		for i, r := range got {
 			if string(r.Value) != string(all(b)[i].Value) {
@@ -67,7 +67,7 @@ func TestB076DoneCoversAcknowledgedMarksOnly(t *testing.T) {
 	}
 }
 
-// While Kafka is away a sink holds one batch and nothing more, term after term.
+// While Kafka is away a sink holds one batch and nothing more, session after session.
 func TestB088MemoryStaysFlatWhileKafkaIsAway(t *testing.T) {
 	c := kafkatest.Start(t, kfake.SeedTopics(3, "orders"))
 	cfg := config(c.Brokers())

@@ -179,9 +179,9 @@ func (b broker) killed(t *testing.T) {
 	for range 2 {
 		r := <-results
 		got := b.records(t, r.topic)
-		t.Logf("%s: %d transactions, %d terms, %d records", r.topic, r.end, r.terms, len(got))
+		t.Logf("%s: %d transactions, %d sessions, %d records", r.topic, r.end, r.sessions, len(got))
 		if r.err != nil || r.end == 0 {
-			t.Errorf("%s: %d terms, %d transactions: %v", r.topic, r.terms, r.end, r.err)
+			t.Errorf("%s: %d sessions, %d transactions: %v", r.topic, r.sessions, r.end, r.err)
 		}
 		want := make([]string, 0, r.end*rowsPerTransaction)
 		for seq := range r.end {
@@ -223,21 +223,21 @@ func rewinds(t *testing.T, log []string) []string {
 }
 
 type stream struct {
-	topic string
-	end   uint64 // last transaction that is known to be durable
-	terms int
-	err   error
+	topic    string
+	end      uint64 // last transaction that is known to be durable
+	sessions int
+	err      error
 }
 
-// run publishes until it is stopped, term after term, as a connector does.
+// run publishes until it is stopped, session after session, as a connector does.
 func run(ctx context.Context, t *testing.T, pub *kafka.Publisher, topic string, exactlyOnce bool, stop chan struct{}) stream {
 	r := stream{topic: topic}
 	pos := position.Position{Set: position.NewSet(position.MySQL)}
 	for ctx.Err() == nil {
-		r.terms++
+		r.sessions++
 		var s sink = pub.AtLeastOnce()
 		if exactlyOnce {
-			s = pub.ExactlyOnce(uint64(r.terms))
+			s = pub.ExactlyOnce(uint64(r.sessions))
 		}
 		stopped, err := term(ctx, s, topic, exactlyOnce, &pos, stop)
 		closeSink(t, s)
@@ -250,7 +250,7 @@ func run(ctx context.Context, t *testing.T, pub *kafka.Publisher, topic string, 
 			r.err = err
 			return r
 		}
-		t.Logf("%s: term %d ended at %d: %v", topic, r.terms, r.end, err)
+		t.Logf("%s: session %d ended at %d: %v", topic, r.sessions, r.end, err)
 		time.Sleep(50 * time.Millisecond)
 	}
 	r.err = context.Cause(ctx)
@@ -280,7 +280,7 @@ func term(ctx context.Context, s sink, topic string, exactlyOnce bool, pos *posi
 			continue
 		}
 		if !exactlyOnce && done > 0 {
-			pos.Last = batch.Groups[done-1].Mark.GTID
+			pos.Last = batch.Groups[done-1].Commit.GTID
 			pos.Set = position.NewSet(position.MySQL)
 			pos.Set.AddRange(pos.Last, 1)
 		}

@@ -285,7 +285,7 @@ func TestB063UnknownTopicLimitIsFoundOut(t *testing.T) {
 			_, err := s.Commit(t.Context(), b)
 			closeSink(t, s)
 			if err == nil {
-				t.Logf("published in term %d", term)
+				t.Logf("published in session %d", term)
 				break
 			}
 			wantError(t, err, kafka.BatchTooLarge, true)
@@ -344,7 +344,7 @@ func wantExactlyInOrder(t *testing.T, got []kafkatest.Record, want []string) {
 	}
 }
 
-func TestB078UnknownProducerEndsTheTermAndTheNextGoesOn(t *testing.T) {
+func TestB078UnknownProducerEndsTheSessionAndTheNextGoesOn(t *testing.T) {
 	for _, fault := range []*kerr.Error{kerr.OutOfOrderSequenceNumber, kerr.UnknownProducerID, kerr.InvalidProducerEpoch} {
 		t.Run(fault.Message, func(t *testing.T) {
 			conform(t, func(t *testing.T, c *kafkatest.Cluster, d delivery) {

@@ -18,7 +18,7 @@ import (
 // has failed or has to end.
 var errStopped = errors.New("the sink has stopped")
 
-// dialer opens all connections of one sink's term, so that they can be cut at
+// dialer opens all connections of one sink's session, so that they can be cut at
 // once: sarama's calls take no context, and this is what ends them.
 //
 // It is safe for concurrent use.

@@ -5,6 +5,6 @@
 // in one Kafka transaction, fenced by its transactional id; AtLeastOnce publishes
 // with an idempotent producer and reports how far the acknowledgements reach, the
 // position being stored elsewhere. Both are made by a Publisher, which keeps what
-// outlives a term. Neither repairs itself: after any error a sink can only be
-// closed, and the next term opens another one.
+// outlives a session. Neither repairs itself: after any error a sink can only be
+// closed, and the next session opens another one.
 package kafka

@@ -55,7 +55,7 @@ type endingsJSON struct {
 	Topics   map[string][][3]int64 `json:"topics"`
 }
 
-func newTrace(producer int64, former []int64, all map[topicPartition]ending) *trace {
+func newEvents(producer int64, former []int64, all map[topicPartition]ending) *trace {
 	t := &trace{Producer: producer, Former: former, Unnamed: len(all) > maxEndings}
 	type group struct {
 		producer         int64
@@ -95,7 +95,7 @@ func (t *trace) shorten() bool {
 		}
 		delete(all, at)
 	}
-	t.Endings, t.Unnamed = newTrace(t.Producer, t.Former, all).Endings, true
+	t.Endings, t.Unnamed = newEvents(t.Producer, t.Former, all).Endings, true
 	return true
 }
 

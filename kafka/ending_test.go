@@ -34,7 +34,7 @@ func TestTraceKeepsEndings(t *testing.T) {
 	want := map[topicPartition]ending{
 		{"a", 0}: {7, 3, 99, 4, false, false}, {"a", 1}: {7, 3, -1, 1, false, true}, {"b", 0}: {7, 2, 5, 0, false, false}, {"c", 2}: {6, 9, -1, 0, true, true},
 	}
-	raw, err := json.Marshal(newTrace(7, []int64{6}, want))
+	raw, err := json.Marshal(newEvents(7, []int64{6}, want))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestTraceIsBounded(t *testing.T) {
 	for i := range int32(maxEndings + 1) {
 		all[topicPartition{"a", i}] = ending{producer: 7}
 	}
-	tr := newTrace(7, nil, all)
+	tr := newEvents(7, nil, all)
 	if n := len(tr.endings()); n != maxEndings || !tr.Unnamed {
 		t.Errorf("%d partitions are named, unnamed %v", n, tr.Unnamed)
 	}

@@ -18,7 +18,7 @@ import (
 type Code string
 
 // The codes. Those whose comment says "retry" come with Error.Retry true: the
-// next term may well succeed without anybody doing anything.
+// next session may well succeed without anybody doing anything.
 const (
 	// Unreachable: no broker answers, or the connection was cut. Retry.
 	Unreachable Code = "unreachable"
@@ -48,7 +48,7 @@ const (
 	// limit. No retry.
 	RecordTooLarge Code = "record_too_large"
 	// BatchTooLarge: small records were refused because together they were too
-	// large for the topic. Retry: the next term sends smaller batches.
+	// large for the topic. Retry: the next session sends smaller batches.
 	BatchTooLarge Code = "batch_too_large"
 	// RecordInvalid: the broker refuses the record for what it is, for example a
 	// null key in a compacted topic or a timestamp out of bounds. No retry.
@@ -88,7 +88,7 @@ type Error struct {
 	// Poison says that the refusal is for good and about this record alone: the others
 	// of the batch would be taken without it. Record is then known.
 	Poison bool
-	// Retry says whether the same batch may succeed in a new term without
+	// Retry says whether the same batch may succeed in a new session without
 	// anybody changing the batch or the configuration.
 	Retry bool
 	// Text says what happened and what to do, without payloads or secrets.

@@ -46,7 +46,7 @@ const (
 //   - After any error and any abort the producer is thrown away. A producer that
 //     goes on after an abort can lose records without an error.
 //
-// One goroutine uses it, for one term.
+// One goroutine uses it, for one session.
 type ExactlyOnce struct {
 	pub  *Publisher
 	term uint64
@@ -149,7 +149,7 @@ func (s *ExactlyOnce) openEpoch(ctx context.Context) (pos position.Position, fou
 			return err
 		}
 		step("settle_position")
-		s.positions = positionWriter{run: uuid.NewString(), every: s.pub.cfg.FullPositionEvery, limit: s.positionRoom()}
+		s.positions = positionWriter{session: uuid.NewString(), every: s.pub.cfg.FullPositionEvery, limit: s.positionRoom()}
 		if err := s.commitOpen(ctx); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (s *ExactlyOnce) openEpoch(ctx context.Context) (pos position.Position, fou
 		if s.tainted {
 			return nil // nothing more under this epoch
 		}
-		read, err := readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
+		read, err := readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.session)
 		if err != nil {
 			return classify("reading the position", err)
 		}
@@ -231,7 +231,7 @@ func (s *ExactlyOnce) claim(ctx context.Context) error {
 // commitOpen commits the record up to which the position is then read. It also
 // proves that we can write.
 func (s *ExactlyOnce) commitOpen(ctx context.Context) error {
-	value, err := encodePosition(openRecord{Run: s.positions.run, Node: s.pub.cfg.Node, Term: s.term, Time: time.Now().UTC()})
+	value, err := encodePosition(openRecord{Session: s.positions.session, Node: s.pub.cfg.Node, Term: s.term, Time: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
@@ -438,7 +438,7 @@ func (s *ExactlyOnce) send(ctx context.Context, b *txn.Batch, to targets) error 
 	return s.sendPosition(ctx, key, value)
 }
 
-// renew takes a new epoch in the middle of a term. Nobody else may have written
+// renew takes a new epoch in the middle of a session. Nobody else may have written
 // meanwhile.
 func (s *ExactlyOnce) renew(ctx context.Context) error {
 	s.pub.metrics.tainted.Inc()

@@ -212,9 +212,9 @@ func TestRepeatedCommitTakesANewEpoch(t *testing.T) {
 	}
 }
 
-// The new epoch that a repeated commit asks for may not be had: the term ends with
+// The new epoch that a repeated commit asks for may not be had: the session ends with
 // a reason, and the sink can still be closed.
-func TestNewEpochThatCannotBeHadEndsTheTerm(t *testing.T) {
+func TestNewEpochThatCannotBeHadEndsTheSession(t *testing.T) {
 	c := kafkatest.Start(t)
 	topic := c.Topic("orders", 1, nil)
 	cfg := config(c.Brokers())
@@ -310,8 +310,8 @@ func TestPositionsOfAllKinds(t *testing.T) {
 	maria := position.GTID{Domain: 0, Server: 1, Seq: 100}
 	tagged, _ := position.ParseSet(position.MySQL, source.String()+":1-5:7:tag:1-3")
 	for name, b := range map[string]*txn.Batch{
-		"mariadb": {Groups: []txn.Group{{Mark: position.Mark{GTID: maria, First: 100}}}, Position: position.Position{Flavor: position.MariaDB, Set: set, Last: maria, Seq: 3}},
-		"file":    {Groups: []txn.Group{{Mark: position.Mark{File: "b.000002", Pos: 1 << 33}}}, Position: position.Position{Flavor: position.MySQL, Server: "s", File: "b.000002", Pos: 1 << 33}},
+		"mariadb": {Groups: []txn.Group{{Commit: position.Commit{GTID: maria, First: 100}}}, Position: position.Position{Flavor: position.MariaDB, Set: set, Last: maria, Seq: 3}},
+		"file":    {Groups: []txn.Group{{Commit: position.Commit{File: "b.000002", Pos: 1 << 33}}}, Position: position.Position{Flavor: position.MySQL, Server: "s", File: "b.000002", Pos: 1 << 33}},
 		"tags":    {Position: position.Position{Flavor: position.MySQL, Set: tagged}},
 		"partial": {Position: position.Position{Flavor: position.MySQL, Set: tagged, Partials: []position.Partial{
 			{GTID: position.GTID{SID: source, Seq: 8}, Rows: []position.KindRows{{Kind: position.Kind{Database: "shop", Table: "outbox", Op: "insert"}, N: 12345}}},
@@ -347,9 +347,9 @@ func TestLargeSetsAreWrittenSeldom(t *testing.T) {
 	pos := largePosition(500)
 	const batches = 450
 	for i := range uint64(batches) {
-		m := position.Mark{GTID: position.GTID{SID: source, Seq: 3*i + 2}, First: 3*i + 1, File: "b.1", Pos: i}
+		m := position.Commit{GTID: position.GTID{SID: source, Seq: 3*i + 2}, First: 3*i + 1, File: "b.1", Pos: i}
 		pos.Advance(m)
-		commit(t, s, &txn.Batch{Groups: []txn.Group{{Mark: m}}, Position: pos})
+		commit(t, s, &txn.Batch{Groups: []txn.Group{{Commit: m}}, Position: pos})
 		if i%150 != 0 {
 			continue
 		}
@@ -378,7 +378,7 @@ func TestSetThatChangedOtherwiseIsWrittenWhole(t *testing.T) {
 	pos := largePosition(100)
 	commit(t, s, &txn.Batch{Position: pos})
 	pos.Set = pos.Set.Clone()
-	pos.Set.Add(position.GTID{SID: source, Seq: 77}) // no mark tells
+	pos.Set.Add(position.GTID{SID: source, Seq: 77}) // no commit position tells
 	commit(t, s, &txn.Batch{Position: pos})
 	_, got, found := reopen(t, pub)
 	wantPosition(t, got, found, pos)
@@ -427,9 +427,9 @@ func TestTruncatedPositionStops(t *testing.T) {
 	s, _, _ := reopen(t, pub)
 	pos := largePosition(100)
 	commit(t, s, &txn.Batch{Position: pos})
-	m := position.Mark{GTID: position.GTID{SID: source, Seq: 1}, First: 1}
+	m := position.Commit{GTID: position.GTID{SID: source, Seq: 1}, First: 1}
 	pos.Advance(m)
-	commit(t, s, &txn.Batch{Groups: []txn.Group{{Mark: m}}, Position: pos})
+	commit(t, s, &txn.Batch{Groups: []txn.Group{{Commit: m}}, Position: pos})
 	if err := c.DeleteRecords(positionTopic, 0, 4); err != nil { // open, marker, full, marker
 		t.Fatal(err)
 	}

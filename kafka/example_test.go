@@ -31,7 +31,7 @@ func ExamplePublisher() {
 		at = position.Position{Flavor: position.MySQL, Set: position.NewSet(position.MySQL)}
 	}
 	groups := []txn.Group{{
-		Mark:    position.Mark{GTID: position.GTID{SID: source, Seq: 12}, First: 12},
+		Commit:  position.Commit{GTID: position.GTID{SID: source, Seq: 12}, First: 12},
 		Records: []txn.Record{{Topic: "outbox.event.Order", Partition: -1, Key: []byte("42"), Value: []byte("{}"), Timestamp: -1}},
 	}}
 	next, err := txn.Over(at, groups)

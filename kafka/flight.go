@@ -93,7 +93,7 @@ func (f *flight) acked(o *outgoing) {
 	f.tracker.ack(o.group)
 	f.bytes += int64(len(o.key) + len(o.value))
 	if !f.detached {
-		o.rec.Place = txn.Place{Partition: o.msg.Partition, Offset: o.msg.Offset}
+		o.rec.PartitionOffset = txn.PartitionOffset{Partition: o.msg.Partition, Offset: o.msg.Offset}
 	}
 	if len(f.ends) > 0 {
 		e := &f.ends[o.slot]

@@ -121,7 +121,7 @@ func TestRefusedPositionBlamesNoTransaction(t *testing.T) {
 }
 
 // More partitions send keys elsewhere, and that is said once, also when it happened
-// between two terms (F33).
+// between two sessions (F33).
 func TestF33MorePartitionsAreTold(t *testing.T) {
 	conform(t, func(t *testing.T, c *kafkatest.Cluster, d delivery) {
 		topic := c.Topic("orders", 3, nil)

@@ -260,7 +260,7 @@ func TestBackoffsGrowAndAreCapped(t *testing.T) {
 // What the position topic holds decides where to go on, and others may write to
 // it: nothing in it may bring the program down or pass with a wrong byte.
 func FuzzPositionRecords(f *testing.F) {
-	w := positionWriter{run: "r"}
+	w := positionWriter{session: "r"}
 	set, err := position.ParseSet(position.MySQL, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:7:tag:1-3")
 	if err != nil {
 		f.Fatal(err)
@@ -319,18 +319,18 @@ func (a answering) Input() chan<- *sarama.ProducerMessage { return a.input }
 // What was written whole and what came since are read as one, and as the last says.
 func TestPositionRecordsAreReadAsOne(t *testing.T) {
 	set := position.NewSet(position.MySQL)
-	pos := position.Position{Flavor: position.MySQL, Set: set, Initial: &position.Initial{Database: "shop", Table: "outbox", Key: []string{"7"}, Rows: 7}}
+	pos := position.Position{Flavor: position.MySQL, Set: set, Snapshot: &position.Snapshot{Database: "shop", Table: "outbox", Key: []string{"7"}, Rows: 7}}
 	for i := range 100 {
 		set.Add(position.GTID{SID: uuid.UUID{byte(i + 1)}, Seq: 7})
 	}
-	w, h := positionWriter{run: "r", every: time.Hour}, history{}
+	w, h := positionWriter{session: "r", every: time.Hour}, history{}
 	for i, step := range []struct {
 		key     string
-		advance []position.Mark
+		advance []position.Commit
 	}{
 		{fullKey, nil},
-		{deltaKey, []position.Mark{{GTID: position.GTID{SID: uuid.UUID{1}, Seq: 9}, First: 8}}},
-		{deltaKey, []position.Mark{{GTID: position.GTID{SID: uuid.UUID{3}, Tag: "x", Seq: 1}, First: 1}, {Initial: &position.Initial{Done: true}}}},
+		{deltaKey, []position.Commit{{GTID: position.GTID{SID: uuid.UUID{1}, Seq: 9}, First: 8}}},
+		{deltaKey, []position.Commit{{GTID: position.GTID{SID: uuid.UUID{3}, Tag: "x", Seq: 1}, First: 1}, {Snapshot: &position.Snapshot{Done: true}}}},
 	} {
 		pos.Advance(step.advance...)
 		key, value, err := w.next(w.at, pos, nil)
@@ -341,7 +341,7 @@ func TestPositionRecordsAreReadAsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, found, err := h.position()
-		if err != nil || !found || !got.Set.Equal(pos.Set) || (got.Initial != nil) != (i < 2) {
+		if err != nil || !found || !got.Set.Equal(pos.Set) || (got.Snapshot != nil) != (i < 2) {
 			t.Errorf("step %d: read back %+v, %v", i, got, err)
 		}
 	}

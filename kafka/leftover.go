@@ -26,10 +26,10 @@ import (
 
 const (
 	// leaderPatience is how long a partition that is needed may have no leader before
-	// the term ends.
+	// the session ends.
 	leaderPatience = 5 * time.Second
 	// markerPatience is how long Kafka may take to end a transaction everywhere before
-	// the term ends.
+	// the session ends.
 	markerPatience = 30 * time.Second
 	// awayPause is how long a leader that could not be asked is left alone.
 	awayPause = time.Second
@@ -76,7 +76,7 @@ func (p *partitions) trace() *trace {
 	for at, e := range p.sent {
 		all[at] = e
 	}
-	t := newTrace(p.id.producer, p.former, all)
+	t := newEvents(p.id.producer, p.former, all)
 	t.Unnamed = t.Unnamed || p.unnamed
 	return t
 }

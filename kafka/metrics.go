@@ -17,7 +17,7 @@ const (
 )
 
 // Metrics are what a connector's sink tells Prometheus. One Metrics serves all
-// terms of a connector; the label connector is the injected registerer's.
+// sessions of a connector; the label connector is the injected registerer's.
 type Metrics struct {
 	records      *prometheus.CounterVec
 	bytes        *prometheus.CounterVec

@@ -23,13 +23,13 @@ func TestPlacesAreWhereConsumersFindTheRecords(t *testing.T) {
 				commit(t, s, b)
 				sent = append(sent, all(b)...)
 			}
-			at := map[txn.Place]string{}
+			at := map[txn.PartitionOffset]string{}
 			for _, r := range c.Records(topic) {
-				at[txn.Place{Partition: r.Partition, Offset: r.Offset}] = string(r.Value)
+				at[txn.PartitionOffset{Partition: r.Partition, Offset: r.Offset}] = string(r.Value)
 			}
 			for _, r := range sent {
-				if got := at[r.Place]; got != string(r.Value) {
-					t.Errorf("record %q is said to be at %+v, where %q is", r.Value, r.Place, got)
+				if got := at[r.PartitionOffset]; got != string(r.Value) {
+					t.Errorf("record %q is said to be at %+v, where %q is", r.Value, r.PartitionOffset, got)
 				}
 			}
 		})
@@ -47,7 +47,7 @@ func TestPlaceOfARepeatedRecordIsUnknown(t *testing.T) {
 	c.FailProduce(topic, 1, kerr.DuplicateSequenceNumber)
 	b := next.next(1, 1)
 	commit(t, s, b)
-	if got := all(b)[0].Place; got.Offset >= 0 {
+	if got := all(b)[0].PartitionOffset; got.Offset >= 0 {
 		t.Errorf("the place is %+v, want an unknown offset", got)
 	}
 }
@@ -68,11 +68,11 @@ func TestPlacesOfAFailedBatch(t *testing.T) {
 		t.Fatal("the batch was published")
 	}
 	for i := range done * 2 {
-		if recs[i].Place.Offset != int64(i) {
-			t.Errorf("record %d is at %+v, want offset %d", i, recs[i].Place, i)
+		if recs[i].PartitionOffset.Offset != int64(i) {
+			t.Errorf("record %d is at %+v, want offset %d", i, recs[i].PartitionOffset, i)
 		}
 	}
-	if recs[5].Place != (txn.Place{}) {
-		t.Errorf("the refused record is said to be at %+v", recs[5].Place)
+	if recs[5].PartitionOffset != (txn.PartitionOffset{}) {
+		t.Errorf("the refused record is said to be at %+v", recs[5].PartitionOffset)
 	}
 }

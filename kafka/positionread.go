@@ -28,7 +28,7 @@ const (
 //
 // It uses plain fetches, since sarama's consumer waits a fixed 100 ms for each
 // subscription.
-func readPosition(ctx context.Context, client sarama.Client, topic, run string) (*history, error) {
+func readPosition(ctx context.Context, client sarama.Client, topic, session string) (*history, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	newest, err := offsetAt(ctx, client, topic, sarama.OffsetNewest)
@@ -41,7 +41,7 @@ func readPosition(ctx context.Context, client sarama.Client, topic, run string) 
 	}
 	from := max(oldest, newest-positionTail)
 	for {
-		r := positionReader{committedReader: committedReader{client: client, at: topicPartition{topic, 0}, offset: from}, run: run}
+		r := positionReader{committedReader: committedReader{client: client, at: topicPartition{topic, 0}, offset: from}, session: session}
 		if err := r.read(ctx); err != nil {
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func unreadable(topic string, err error) *Error {
 // positionReader is one pass over the partition.
 type positionReader struct {
 	committedReader
-	run     string
+	session string
 	history history
 }
 
@@ -89,14 +89,14 @@ type positionReader struct {
 // run to the end of what is committed.
 func (r *positionReader) read(ctx context.Context) error {
 	r.take = r.record
-	return r.committedReader.read(ctx, func(b *sarama.FetchResponseBlock) bool { return r.run == "" && r.offset >= b.LastStableOffset })
+	return r.committedReader.read(ctx, func(b *sarama.FetchResponseBlock) bool { return r.session == "" && r.offset >= b.LastStableOffset })
 }
 
 // record takes one record; found says that it is the open record of the run.
 func (r *positionReader) record(offset int64, rec *sarama.Record) (found bool, err error) {
 	if string(rec.Key) == openKey {
 		var o openRecord
-		return decodePosition(rec.Value, &o) == nil && o.Run == r.run, nil
+		return decodePosition(rec.Value, &o) == nil && o.Session == r.session, nil
 	}
 	if err := r.history.take(rec.Key, rec.Value); err != nil {
 		return false, unreadable(r.at.topic, fmt.Errorf("record %q at offset %d: %w", rec.Key, offset, err))

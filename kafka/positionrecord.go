@@ -26,10 +26,10 @@ const (
 
 // openRecord says who writes from here on.
 type openRecord struct {
-	Run  string    `json:"run"` // unique to this opening
-	Node string    `json:"node,omitempty"`
-	Term uint64    `json:"term"`
-	Time time.Time `json:"time"`
+	Session string    `json:"session"` // unique to this opening
+	Node    string    `json:"node,omitempty"`
+	Term    uint64    `json:"term"`
+	Time    time.Time `json:"time"`
 }
 
 // fullRecord is a whole position. Deltas refer to it by ID.

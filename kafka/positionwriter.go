@@ -25,9 +25,9 @@ const (
 // positionWriter makes the position records of one opening: the cost of a batch
 // does not grow with the size of the GTID set.
 type positionWriter struct {
-	run   string
-	every time.Duration
-	limit int // bytes of a value; 0 is none
+	session string
+	every   time.Duration
+	limit   int // bytes of a value; 0 is none
 
 	fulls  int
 	full   position.Position // the last one written
@@ -76,7 +76,7 @@ func (w *positionWriter) fit(t *trace, record func(json.RawMessage) any) (value 
 	}
 }
 
-func (w *positionWriter) id() string { return w.run + "-" + strconv.Itoa(w.fulls) }
+func (w *positionWriter) id() string { return w.session + "-" + strconv.Itoa(w.fulls) }
 
 // mayDiffer reports whether it will do to write what pos has more than the last full
 // position. A set that has lost something (an operator's) is written whole.

@@ -155,7 +155,7 @@ func (p *producer) publish(ctx context.Context, groups []txn.Group, f *flight) (
 }
 
 // release lets the large ones of n acknowledged records go: a slot that only large
-// batches reach would keep its last payload for the rest of the term.
+// batches reach would keep its last payload for the rest of the session.
 func (p *producer) release(n int) {
 	for i := range p.out[:n] {
 		if o := &p.out[i]; len(o.key)+len(o.value) > heldPayload {

@@ -15,8 +15,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// Publisher makes the sinks of one connector, one for each term, and keeps what
-// outlives a term. It is safe for concurrent use.
+// Publisher makes the sinks of one connector, one for each session, and keeps what
+// outlives a session. It is safe for concurrent use.
 type Publisher struct {
 	cfg      Config
 	log      *slog.Logger
@@ -43,7 +43,7 @@ func NewPublisher(cfg Config, log *slog.Logger, m *Metrics) (*Publisher, error) 
 	return p, nil
 }
 
-// AtLeastOnce returns a sink for one term.
+// AtLeastOnce returns a sink for one session.
 func (p *Publisher) AtLeastOnce() *AtLeastOnce {
 	return &AtLeastOnce{pub: p}
 }

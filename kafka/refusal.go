@@ -52,7 +52,7 @@ func (c *Config) oversize(r *txn.Record) *Error {
 
 // isolated takes note that the topic refused what was on its way to it (w) for what
 // it is. It reports whether that was a single record, which is then to blame;
-// otherwise the next term sends the topic's records one by one.
+// otherwise the next session sends the topic's records one by one.
 func (t *topics) isolated(topic string, w *waveTopic) bool {
 	found := w != nil && w.records == 1
 	t.limits.mu.Lock()

@@ -48,7 +48,7 @@ type hooks struct {
 }
 
 // saramaConfig translates cfg. With a transactional id the producer is
-// transactional. Credentials are read here, so each term has fresh ones.
+// transactional. Credentials are read here, so each session has fresh ones.
 func saramaConfig(ctx context.Context, cfg *Config, transactionalID string, d *dialer, h hooks) (*sarama.Config, error) {
 	c := sarama.NewConfig()
 	version, err := sarama.ParseKafkaVersion(cfg.Version)

@@ -61,7 +61,7 @@ func (s *SASL) validate(p *problems) {
 }
 
 // apply puts the login into sarama's configuration. PLAIN's password is fixed for
-// the term; SCRAM and OAUTHBEARER are asked at each connect.
+// the session; SCRAM and OAUTHBEARER are asked at each connect.
 func (s *SASL) apply(ctx context.Context, c *sarama.Config, cfg *Config) error {
 	c.Net.SASL.Enable, c.Net.SASL.Mechanism = true, sarama.SASLMechanism(s.Mechanism)
 	if s.Mechanism == sarama.SASLTypeOAuth {

@@ -196,7 +196,7 @@ func TestSASL(t *testing.T) {
 				t.Errorf("the password is in the error: %v", err)
 			}
 			closeSink(t, s)
-			password = "right" // B081: the next term reads it anew
+			password = "right" // B081: the next session reads it anew
 			commit(t, open(t, pub.AtLeastOnce()), newBatcher("orders").next(2, 2))
 		})
 	}
@@ -216,7 +216,7 @@ func TestB081ChangedPasswordIsUsedAtTheNextConnect(t *testing.T) {
 	password.Store("new")
 	dials := c.Network.Dials()
 	c.DropProduce(1)
-	commit(t, s, b.next(1, 1)) // the same term goes on
+	commit(t, s, b.next(1, 1)) // the same session goes on
 	if c.Network.Dials() == dials {
 		t.Error("no new connection was made")
 	}

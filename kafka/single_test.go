@@ -61,7 +61,7 @@ func (s *single) next() *txn.Batch {
 	return batch
 }
 
-// open opens sinks until one works, as terms do.
+// open opens sinks until one works, as sessions do.
 func (s *single) open(t *testing.T) uint64 {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -79,7 +79,7 @@ func (s *single) open(t *testing.T) uint64 {
 	}
 }
 
-// publish commits the batch in as many terms as it takes.
+// publish commits the batch in as many sessions as it takes.
 func (s *single) publish(t *testing.T, batch *txn.Batch) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; {

@@ -29,7 +29,7 @@ const (
 	controllerPause = 100 * time.Millisecond
 )
 
-// meet looks at topics for the first time in this term, and has those created that are
+// meet looks at topics for the first time in this session, and has those created that are
 // missing, if that is wanted. It returns why records can't go to some of them, and stops
 // behind the first requests for which there is such a reason.
 func (t *topics) meet(ctx context.Context, fresh []string) map[string]*Error {

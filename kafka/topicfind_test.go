@@ -110,9 +110,9 @@ func TestTopicsAreMadeInParts(t *testing.T) {
 	}
 }
 
-// A quota for the controller's work ends the term, and each goes on where the last one
+// A quota for the controller's work ends the session, and each goes on where the last one
 // had to stop; so does a controller that moves.
-func TestTopicsAreMadeOverTerms(t *testing.T) {
+func TestTopicsAreMadeOverSessions(t *testing.T) {
 	conform(t, func(t *testing.T, c *kafkatest.Cluster, d delivery) {
 		cfg := config(c.Brokers())
 		cfg.Topics.Create = true
@@ -148,7 +148,7 @@ func TestTopicsAreMadeOverTerms(t *testing.T) {
 			_, err := open(t, d.make(pub)).Commit(t.Context(), batch)
 			if err == nil {
 				if term != 3 {
-					t.Errorf("it took %d terms", term)
+					t.Errorf("it took %d sessions", term)
 				}
 				return
 			}

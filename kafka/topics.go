@@ -14,7 +14,7 @@ import (
 )
 
 // limits are what is known of topics beyond a term: the batch sizes that they were
-// seen to refuse, since a refusal ends a term, and how many partitions they had.
+// seen to refuse, since a refusal ends a session, and how many partitions they had.
 type limits struct {
 	mu         sync.Mutex
 	bytes      map[string]int
@@ -51,7 +51,7 @@ func (l *limits) set(topic string, n int) {
 	l.bytes[topic] = n
 }
 
-// unseenTopics are those of which a term can't see what transactions leave open; the
+// unseenTopics are those of which a session can't see what transactions leave open; the
 // empty name stands for all. It is safe for concurrent use.
 type unseenTopics struct {
 	mu        sync.Mutex
@@ -85,7 +85,7 @@ func (p *Publisher) Unseen() []string {
 	return slices.Sorted(maps.Keys(p.unseen.now))
 }
 
-// topics knows the topics that this term has sent to: that they exist, how many
+// topics knows the topics that this session has sent to: that they exist, how many
 // partitions they have and how large their batches may be.
 type topics struct {
 	cfg    *Config
@@ -132,8 +132,8 @@ func (t *topics) admit(ctx context.Context, b *txn.Batch) (int, *Error) {
 	return len(b.Groups), nil
 }
 
-// survey looks at the records without asking anybody, up to the first that can never be
-// published: hopeless says why. fresh are the topics before it that this term has not
+// status poll looks at the records without asking anybody, up to the first that can never be
+// published: hopeless says why. fresh are the topics before it that this session has not
 // met, in the order of the records.
 func (t *topics) survey(b *txn.Batch) (fresh []string, hopeless *Error) {
 	topic, known := "", map[string]bool{}
@@ -229,7 +229,7 @@ func (t *topics) compare(topic string) {
 
 // rejected takes note that the topic refused a batch as too large. w is what was
 // on its way to the topic, if its batches are paced. It reports whether a single
-// record is to blame; otherwise the next term sends half as much at once.
+// record is to blame; otherwise the next session sends half as much at once.
 func (t *topics) rejected(topic string, w *waveTopic) bool {
 	if w != nil && w.records == 1 {
 		return true

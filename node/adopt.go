@@ -73,8 +73,8 @@ func adoptError(err error) error {
 	return err
 }
 
-func (s *sources) asPlace(at offset.Offset, now position.Position, keys map[string]string) (canal.Place, error) {
-	p := canal.Place{File: at.File, Pos: at.Pos, Events: at.Event, Rows: at.Row, Second: at.Second}
+func (s *sources) asPlace(at offset.Offset, now position.Position, keys map[string]string) (canal.BinlogOffset, error) {
+	p := canal.BinlogOffset{File: at.File, Pos: at.Pos, Events: at.Event, Rows: at.Row, Second: at.Second}
 	annotations := s.cfg.Source.DebeziumQuery
 	if keys != nil {
 		annotations = strings.EqualFold(strings.TrimSpace(keys[offset.IncludeQuery]), "true")
@@ -100,11 +100,11 @@ func (s *sources) asPlace(at offset.Offset, now position.Position, keys map[stri
 
 // within goes on inside of a transaction, of which these rows are published.
 func (a *adoption) within(in *canal.Within, rows []position.KindRows) error {
-	part := position.Partial{GTID: in.Mark.GTID, Rows: rows, Committed: in.Mark.Committed}
-	name := position.Row{GTID: in.Mark.GTID, File: in.Mark.File, Pos: in.Mark.Pos}.Place()
+	part := position.Partial{GTID: in.Commit.GTID, Rows: rows, Committed: in.Commit.Committed}
+	name := position.Row{GTID: in.Commit.GTID, File: in.Commit.File, Pos: in.Commit.Pos}.TransactionID()
 	switch {
 	case !in.More:
-		a.to.Advance(in.Mark)
+		a.to.Advance(in.Commit)
 		a.notes = append(a.notes, fmt.Sprintf("Debezium's last transaction is %s: all of its %d outbox rows are "+
 			"published", name, part.Total()))
 		return nil

@@ -52,7 +52,7 @@ func (a *api) Connector(name string) (admin.Connector, error) {
 }
 
 // SetRunState implements admin.Control.
-func (a *api) SetRunState(ctx context.Context, name string, want ha.RunState, by admin.Order) error {
+func (a *api) SetRunState(ctx context.Context, name string, want ha.RunState, by admin.Actor) error {
 	if _, err := a.instance(name); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (a *api) SetRunState(ctx context.Context, name string, want ha.RunState, by
 }
 
 // Restart implements admin.Control.
-func (a *api) Restart(ctx context.Context, name string, by admin.Order) error {
+func (a *api) Restart(ctx context.Context, name string, by admin.Actor) error {
 	if _, err := a.instance(name); err != nil {
 		return err
 	}

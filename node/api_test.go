@@ -39,7 +39,7 @@ func leading(t *testing.T) (*api, *instance) {
 	return d.api, d.manager.all()[0]
 }
 
-var ann = admin.Order{By: "ann", Reason: "test"}
+var ann = admin.Actor{By: "ann", Reason: "test"}
 
 func codeOf(err error) string {
 	if p, ok := errors.AsType[*admin.Problem](err); ok {
@@ -66,7 +66,7 @@ func TestControlIsAudited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.SetOffset(ctx, name, admin.OffsetChoice{Reset: true}, ann); err != nil {
+	if _, err := c.SetOffset(ctx, name, admin.OffsetRequest{Reset: true}, ann); err != nil {
 		t.Fatal(err)
 	}
 	var actions []string
@@ -85,7 +85,7 @@ func TestControlIsAudited(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"state": c.SetRunState(ctx, "none", ha.Paused, ann), "restart": c.Restart(ctx, "none", ann),
-		"offset": second(c.SetOffset(ctx, "none", admin.OffsetChoice{Reset: true}, ann)), "get": second(c.Offset("none")), "show": second(c.Connector("none")),
+		"offset": second(c.SetOffset(ctx, "none", admin.OffsetRequest{Reset: true}, ann)), "get": second(c.Offset("none")), "show": second(c.Connector("none")),
 	} {
 		if codeOf(err) != admin.CodeConnectorNotFound {
 			t.Errorf("%s of an unknown connector: %v", what, err)
@@ -102,9 +102,9 @@ func TestRestartReachesTheConnector(t *testing.T) {
 	c, r := leading(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	lease, end := context.WithCancel(context.Background())
+	leadership, end := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
-	go func() { r.connector.Run(ctx, lease, 1); done <- struct{}{} }()
+	go func() { r.connector.Run(ctx, leadership, 1); done <- struct{}{} }()
 	go func() { c.manager.followRestarts(ctx); done <- struct{}{} }()
 	defer func() { cancel(); end(); <-done; <-done }()
 	waitFor(t, "a failed attempt", func() bool { return r.connector.Status().LastError != nil })
@@ -150,43 +150,43 @@ func TestSetOffset(t *testing.T) {
 	c, r := leading(t)
 	name, ctx := r.name, t.Context()
 	at := position.Position{Flavor: position.MySQL, Set: gtids(t, sid+":1-10"), Seq: 7}
-	run, _ := c.store.NewRun(name, c.store.Status().Term)
+	run, _ := c.store.NewSession(name, c.store.Status().Term)
 	if err := c.store.SavePosition(ctx, name, run, at); err != nil {
 		t.Fatal(err)
 	}
-	choice := admin.OffsetChoice{GTIDSet: sid + ":1-6:20-21", DryRun: true}
+	request := admin.OffsetRequest{GTIDSet: sid + ":1-6:20-21", DryRun: true}
 	for _, s := range []ha.RunState{ha.Running, ha.Paused} {
 		if err := c.SetRunState(ctx, name, s, ann); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.SetOffset(ctx, name, choice, ann); codeOf(err) != admin.CodeNotStopped {
+		if _, err := c.SetOffset(ctx, name, request, ann); codeOf(err) != admin.CodeNotStopped {
 			t.Errorf("%s: %v", s, err)
 		}
 	}
 	if err := c.SetRunState(ctx, name, ha.Stopped, ann); err != nil {
 		t.Fatal(err)
 	}
-	change, err := c.SetOffset(ctx, name, choice, ann)
+	change, err := c.SetOffset(ctx, name, request, ann)
 	if err != nil || change.Repeated == nil || *change.Repeated != 4 || *change.Skipped != 2 || change.Before.GTIDSet != sid+":1-10" || change.After.GTIDSet != sid+":1-6:20-21" || len(change.Notes) == 0 {
 		t.Fatalf("%+v, %v", change, err)
 	}
-	if o, _ := c.Offset(name); o.Position.GTIDSet != sid+":1-10" || o.Choice != nil {
+	if o, _ := c.Offset(name); o.Position.GTIDSet != sid+":1-10" || o.OffsetOverride != nil {
 		t.Errorf("a dry run has set %+v", o)
 	}
-	choice.DryRun = false
-	if _, err := c.SetOffset(ctx, name, choice, ann); err != nil {
+	request.DryRun = false
+	if _, err := c.SetOffset(ctx, name, request, ann); err != nil {
 		t.Fatal(err)
 	}
-	if o, _ := c.Offset(name); o.Position.GTIDSet != sid+":1-6:20-21" || o.Choice == nil || o.Position.Sequence != 7+position.SeqGap || o.Position.Sequence != change.After.Sequence || !o.Found {
+	if o, _ := c.Offset(name); o.Position.GTIDSet != sid+":1-6:20-21" || o.OffsetOverride == nil || o.Position.Sequence != 7+position.SeqGap || o.Position.Sequence != change.After.Sequence || !o.Found {
 		t.Errorf("the position is %+v", o)
 	}
-	if _, err := c.SetOffset(ctx, name, admin.OffsetChoice{Reset: true}, ann); err != nil {
+	if _, err := c.SetOffset(ctx, name, admin.OffsetRequest{Reset: true}, ann); err != nil {
 		t.Fatal(err)
 	}
-	if o, _ := c.Offset(name); o.Found || o.Choice == nil {
+	if o, _ := c.Offset(name); o.Found || o.OffsetOverride == nil {
 		t.Errorf("after a reset: %+v", o)
 	}
-	for what, bad := range map[string]admin.OffsetChoice{
+	for what, bad := range map[string]admin.OffsetRequest{
 		"two ways": {GTIDSet: sid + ":1", At: "now"}, "no set": {GTIDSet: "x"}, "an empty set": {GTIDSet: ","}, "no time": {At: "yesterday"},
 		"no offset": {File: "b.000001"}, "no file": {Pos: 4}, "a name": {File: "binlog", Pos: 4},
 	} {
@@ -194,7 +194,7 @@ func TestSetOffset(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := c.SetOffset(ctx, name, admin.OffsetChoice{At: "now"}, ann); codeOf(err) != admin.CodeSourceUnavailable {
+	if _, err := c.SetOffset(ctx, name, admin.OffsetRequest{At: "now"}, ann); codeOf(err) != admin.CodeSourceUnavailable {
 		t.Errorf("a source that is away: %v", err)
 	}
 }

@@ -148,7 +148,7 @@ func inFile(name string) error {
 }
 
 // PutConnector implements admin.Connect.
-func (n *connectAPI) PutConnector(ctx context.Context, put admin.ConnectPut, by admin.Order) error {
+func (n *connectAPI) PutConnector(ctx context.Context, put admin.ConnectPut, by admin.Actor) error {
 	if n.manager.fromFile(put.Name) != nil {
 		return inFile(put.Name)
 	}
@@ -199,7 +199,7 @@ const endPatience = 4 * time.Second
 
 // DeleteConnector implements admin.Connect. The connector is stopped first, so that
 // its position is saved when another one of its name goes on from there.
-func (n *connectAPI) DeleteConnector(ctx context.Context, name string, by admin.Order) error {
+func (n *connectAPI) DeleteConnector(ctx context.Context, name string, by admin.Actor) error {
 	if _, ok := n.stored(name); !ok {
 		return inFile(name)
 	}

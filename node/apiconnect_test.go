@@ -235,7 +235,7 @@ func TestConnectAPIDeleteKeepsThePosition(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := position.Position{Flavor: position.MySQL, Set: set}
-	if err := n.store.SavePosition(t.Context(), "a", ha.Run{Term: n.store.Status().Term, ID: "x"}, at); err != nil {
+	if err := n.store.SavePosition(t.Context(), "a", ha.Session{Term: n.store.Status().Term, ID: "x"}, at); err != nil {
 		t.Fatal(err)
 	}
 	n.must(t, 204, "DELETE", "/connectors/a", "")

@@ -7,7 +7,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/position"
-	"github.com/binlog-outbox/binlog-outbox/trail"
+	"github.com/binlog-outbox/binlog-outbox/recent"
 )
 
 // Event implements admin.Finder.
@@ -21,7 +21,7 @@ func (a *api) Event(id, name string) (admin.Event, error) {
 }
 
 // Search implements admin.Finder.
-func (a *api) Search(id, name string, by admin.Order) (admin.Event, error) {
+func (a *api) Search(id, name string, by admin.Actor) (admin.Event, error) {
 	r, err := a.searchable(name)
 	if err != nil {
 		return admin.Event{}, err
@@ -38,7 +38,7 @@ func (a *api) Search(id, name string, by admin.Order) (admin.Event, error) {
 }
 
 // EndSearch implements admin.Finder.
-func (a *api) EndSearch(id string, by admin.Order) (admin.Event, error) {
+func (a *api) EndSearch(id string, by admin.Actor) (admin.Event, error) {
 	name, err := a.searches.end(id)
 	if err != nil {
 		return admin.Event{}, err
@@ -98,7 +98,7 @@ func tellFinding(e *admin.ConnectorEvent, f connector.Finding) {
 	e.Where = string(f.Where)
 	e.Known = admin.EventsKnown{Since: timeOrNil(f.Since.UTC()), Events: f.Known, Off: f.Off}
 	if f.Where != connector.NotSeen {
-		e.Written = written(f.Mark)
+		e.Written = written(f.Commit)
 	}
 	for _, p := range f.Published {
 		e.Published = append(e.Published, shownPlace(p))
@@ -106,25 +106,25 @@ func tellFinding(e *admin.ConnectorEvent, f connector.Finding) {
 	if f.Where == connector.Waiting {
 		e.Behind = &f.Ahead
 	}
-	if a := f.Aside; a != nil {
-		e.SetAside = &admin.EventAside{Row: a.Row.N + 1, Action: a.Action, Cause: a.Cause, Message: a.Message, At: a.At}
+	if a := f.Unpublished; a != nil {
+		e.Unpublished = &admin.UnpublishedEvent{Row: a.Row.N + 1, Action: a.Action, Cause: a.Cause, Message: a.Message, At: a.At}
 		if a.Topic != "" {
-			letter := shownPlace(trail.Found{Topic: a.Topic, Partition: a.Partition, Offset: a.Offset, At: a.At})
-			e.SetAside.DeadLetter = &letter
+			deadLetter := shownPlace(recent.Found{Topic: a.Topic, Partition: a.Partition, Offset: a.Offset, At: a.At})
+			e.Unpublished.DeadLetter = &deadLetter
 		}
 	}
 }
 
-func written(m position.Mark) *admin.Written {
+func written(m position.Commit) *admin.Written {
 	w := &admin.Written{GTID: m.GTID.String(), File: m.File, Pos: m.Pos, CommittedAt: timeOrNil(m.Committed)}
-	if m.Initial != nil {
-		w.InitialRow = m.Initial.Rows
+	if m.Snapshot != nil {
+		w.SnapshotRow = m.Snapshot.Rows
 	}
 	return w
 }
 
-func shownPlace(f trail.Found) admin.EventPlace {
-	out := admin.EventPlace{Topic: f.Topic, Partition: f.Partition, At: f.At}
+func shownPlace(f recent.Found) admin.PartitionOffset {
+	out := admin.PartitionOffset{Topic: f.Topic, Partition: f.Partition, At: f.At}
 	if f.Offset >= 0 {
 		out.Offset = &f.Offset
 	}
@@ -134,16 +134,16 @@ func shownPlace(f trail.Found) admin.EventPlace {
 // tellHit says of an event that was found in the binlog whether it is published,
 // which the position and the decisions tell.
 func (a *api) tellHit(e *admin.ConnectorEvent, r *instance, hit *hit, at position.Position) error {
-	e.Written = written(hit.mark)
-	row := hit.mark.Row(hit.row)
-	decided, err := (&positions{store: a.store, name: r.name, counts: countsOf(r.config)}).SetAsides()
+	e.Written = written(hit.commit)
+	row := hit.commit.Row(hit.row)
+	decided, err := (&positions{store: a.store, name: r.name, counts: countsOf(r.config)}).RowDecisions()
 	if err != nil {
 		return err
 	}
 	for _, d := range decided {
 		if d.Row == row {
-			e.Where = admin.EventSetAside
-			e.SetAside = &admin.EventAside{Row: row.N + 1, Action: string(d.Action), Cause: d.Cause, Message: cmp.Or(d.Message, d.Reason), At: d.At}
+			e.Where = admin.EventUnpublished
+			e.Unpublished = &admin.UnpublishedEvent{Row: row.N + 1, Action: string(d.Action), Cause: d.Cause, Message: cmp.Or(d.Message, d.Reason), At: d.At}
 			return nil
 		}
 	}

@@ -111,7 +111,7 @@ func TestEventThatWaits(t *testing.T) {
 	n := startNode(t, "n1", t.TempDir(), scriptedConnector(source, "127.0.0.1:1", ""))
 	eventually(t, "an error", func() bool { return n.instance("orders").connector.Status().LastError != nil })
 	c := n.api
-	run, _ := n.store.NewRun("orders", n.store.Status().Term)
+	run, _ := n.store.NewSession("orders", n.store.Status().Term)
 	if err := n.store.SavePosition(t.Context(), "orders", run, position.Position{Flavor: position.MySQL, Set: gtids(t, sid+":1-2")}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,11 +123,11 @@ func TestEventThatWaits(t *testing.T) {
 	if e.Where != admin.EventWaiting || e.Behind == nil || *e.Behind != 4 || e.Written.GTID != sid+":7" || e.Error == "" {
 		t.Errorf("%+v, want one that waits behind 4", e)
 	}
-	choice := admin.AsideChoice{Transaction: sid + ":7", Row: 1, Action: "skip"}
-	if _, err := c.SetAside(t.Context(), "orders", choice, ann); err != nil {
+	request := admin.RowRequest{Transaction: sid + ":7", Row: 1, Action: "skip"}
+	if _, err := c.DecideRow(t.Context(), "orders", request, ann); err != nil {
 		t.Fatal(err)
 	}
-	if e := n.oneEvent(t, "7"); e.Where != admin.EventSetAside || e.SetAside == nil || e.SetAside.Row != 1 || e.SetAside.Message != "test" {
+	if e := n.oneEvent(t, "7"); e.Where != admin.EventUnpublished || e.Unpublished == nil || e.Unpublished.Row != 1 || e.Unpublished.Message != "test" {
 		t.Errorf("after a decision: %+v", e)
 	}
 	if e := n.oneEvent(t, "8"); e.Search != nil || e.Where != admin.EventNotSeen {
@@ -138,7 +138,7 @@ func TestEventThatWaits(t *testing.T) {
 // TestOneSearchAtATime: a second one is refused, and one that is ended says so.
 func TestOneSearchAtATime(t *testing.T) {
 	source := canaltest.StartOutbox(t, 2000)
-	n := startNode(t, "n1", t.TempDir(), scriptedConnector(source, "127.0.0.1:1", "    trace: {scan_rate: 1kB}\n"))
+	n := startNode(t, "n1", t.TempDir(), scriptedConnector(source, "127.0.0.1:1", "    events: {scan_rate: 1kB}\n"))
 	c := n.api
 	eventually(t, "a leader", func() bool { return n.store.Status().Role == "leader" })
 	if _, err := c.Search("1999", "orders", ann); err != nil {

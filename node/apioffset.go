@@ -28,21 +28,21 @@ func (a *api) Offset(name string) (admin.Offset, error) {
 	}
 	st, _ := a.store.Connector(name)
 	o := admin.Offset{Connector: name, Found: !st.Position.IsZero(), Position: shownPosition(st.Position)}
-	if n := st.Position.Choice; n > 0 {
+	if n := st.Position.OffsetOverride; n > 0 {
 		at := time.UnixMicro(int64(n)).UTC()
-		o.Choice = &at
+		o.OffsetOverride = &at
 	}
 	return o, nil
 }
 
 // SetOffset implements admin.Control.
-func (a *api) SetOffset(ctx context.Context, name string, choice admin.OffsetChoice, by admin.Order) (admin.OffsetChange, error) {
+func (a *api) SetOffset(ctx context.Context, name string, request admin.OffsetRequest, by admin.Actor) (admin.OffsetChange, error) {
 	r, err := a.instance(name)
 	if err != nil {
 		return admin.OffsetChange{}, err
 	}
 	st, _ := a.store.Connector(name)
-	if r.config == nil && !choice.Reset {
+	if r.config == nil && !request.Reset {
 		return admin.OffsetChange{}, invalid("connector %s can't be built from its configuration, so its source can't be asked: %s", name, r.connector.Status().LastError.Message)
 	}
 	if st.RunState.State != ha.Stopped {
@@ -52,17 +52,17 @@ func (a *api) SetOffset(ctx context.Context, name string, choice admin.OffsetCho
 	}
 	ctx, cancel := context.WithTimeout(ctx, offsetTimeout)
 	defer cancel()
-	change := admin.OffsetChange{Connector: name, DryRun: choice.DryRun, Reset: choice.Reset, Before: shownPosition(st.Position)}
+	change := admin.OffsetChange{Connector: name, DryRun: request.DryRun, Reset: request.Reset, Before: shownPosition(st.Position)}
 	var to position.Position
-	if !choice.Reset {
-		if to, err = a.resolve(ctx, r, choice, st.Position, &change); err != nil {
+	if !request.Reset {
+		if to, err = a.resolve(ctx, r, request, st.Position, &change); err != nil {
 			return admin.OffsetChange{}, err
 		}
 	}
-	to.Seq = st.SeqAfterChoice() // for the answer: the store counts on by itself
+	to.Seq = st.SeqAfterOverride() // for the answer: the store counts on by itself
 	change.After = shownPosition(to)
 	compare(&change, st.Position, to)
-	if choice.DryRun {
+	if request.DryRun {
 		return change, nil
 	}
 	store, cancel := context.WithTimeout(ctx, controlTimeout)
@@ -72,9 +72,9 @@ func (a *api) SetOffset(ctx context.Context, name string, choice admin.OffsetCho
 }
 
 // resolve turns what an operator says into a position.
-func (a *api) resolve(ctx context.Context, r *instance, choice admin.OffsetChoice, before position.Position, change *admin.OffsetChange) (position.Position, error) {
+func (a *api) resolve(ctx context.Context, r *instance, request admin.OffsetRequest, before position.Position, change *admin.OffsetChange) (position.Position, error) {
 	ways := 0
-	for _, given := range []bool{choice.GTIDSet != "", choice.File != "" || choice.Pos != 0, choice.At != "", choice.Debezium != nil} {
+	for _, given := range []bool{request.GTIDSet != "", request.File != "" || request.Pos != 0, request.At != "", request.Debezium != nil} {
 		if given {
 			ways++
 		}
@@ -88,14 +88,14 @@ func (a *api) resolve(ctx context.Context, r *instance, choice admin.OffsetChoic
 	}
 	by := offsetChooser{look}
 	switch {
-	case choice.GTIDSet != "":
-		return by.set(ctx, choice.GTIDSet, before, change)
-	case choice.At != "":
-		return by.time(ctx, choice.At)
-	case choice.Debezium != nil:
-		return by.debezium(ctx, choice.Debezium, change)
+	case request.GTIDSet != "":
+		return by.set(ctx, request.GTIDSet, before, change)
+	case request.At != "":
+		return by.time(ctx, request.At)
+	case request.Debezium != nil:
+		return by.debezium(ctx, request.Debezium, change)
 	default:
-		return by.file(ctx, choice.File, choice.Pos, before)
+		return by.file(ctx, request.File, request.Pos, before)
 	}
 }
 
@@ -227,10 +227,10 @@ func (o offsetChooser) time(ctx context.Context, text string) (position.Position
 		return to, err
 	}
 	if !to.Covers(end) {
-		// Runs of transactions without outbox rows are one mark: the place before one
+		// Runs of transactions without outbox rows are one commit position: the place before one
 		// loses nothing.
 		to, err = o.look.scan(ctx, to, end, func(tx *txn.Transaction, _ canal.Status) (more bool, _ error) {
-			return tx.Mark.Committed.Before(at), nil
+			return tx.Commit.Committed.Before(at), nil
 		})
 		if err != nil {
 			return to, unavailable(o.look.cfg, err)

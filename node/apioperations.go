@@ -20,35 +20,35 @@ import (
 func (a *api) Cluster() ha.Status { return a.store.Status() }
 
 // AddMember implements admin.Operations.
-func (a *api) AddMember(ctx context.Context, id, address string, by admin.Order) error {
+func (a *api) AddMember(ctx context.Context, id, address string, by admin.Actor) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	return problem(a.store.AddMember(ctx, id, address, by.Reason, by.By))
 }
 
 // RemoveMember implements admin.Operations.
-func (a *api) RemoveMember(ctx context.Context, id string, force bool, by admin.Order) error {
+func (a *api) RemoveMember(ctx context.Context, id string, force bool, by admin.Actor) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	return problem(a.store.RemoveMember(ctx, id, force, by.Reason, by.By))
 }
 
 // Promote implements admin.Operations.
-func (a *api) Promote(ctx context.Context, id string, by admin.Order) error {
+func (a *api) Promote(ctx context.Context, id string, by admin.Actor) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	return problem(a.store.Promote(ctx, id, by.Reason, by.By))
 }
 
 // TransferLeadership implements admin.Operations.
-func (a *api) TransferLeadership(ctx context.Context, to string, by admin.Order) error {
+func (a *api) TransferLeadership(ctx context.Context, to string, by admin.Actor) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	return problem(a.store.TransferLeadership(ctx, to, by.Reason, by.By))
 }
 
 // Snapshot implements admin.Operations.
-func (a *api) Snapshot(ctx context.Context, w io.Writer, by admin.Order) error {
+func (a *api) Snapshot(ctx context.Context, w io.Writer, by admin.Actor) error {
 	return problem(a.store.Snapshot(ctx, w, by.Reason, by.By))
 }
 
@@ -77,7 +77,7 @@ func (a *api) Loggers() []admin.Logger {
 
 // SetLogger implements admin.Operations. It must work without a leader, so that it
 // is told in this node's log and nowhere else.
-func (a *api) SetLogger(name, level string, during time.Duration, by admin.Order) error {
+func (a *api) SetLogger(name, level string, during time.Duration, by admin.Actor) error {
 	set := change{at: a.now()}
 	switch strings.ToLower(level) {
 	case "debug", "info", "warn", "error":

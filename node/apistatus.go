@@ -69,7 +69,7 @@ func (a *api) status(r *instance) admin.Connector {
 func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connector {
 	out := admin.Connector{
 		Name: s.Name, State: string(s.State), Phase: s.Phase, Since: s.Since, Delivery: string(delivery),
-		Published: s.Published, Terms: s.Terms, Queue: admin.Queue{Records: s.QueueRecords, Bytes: s.QueueBytes},
+		Published: s.Published, Sessions: s.Sessions, Queue: admin.Queue{Records: s.QueueRecords, Bytes: s.QueueBytes},
 		Position: shownPosition(s.Position), UnseenTopics: s.UnseenTopics,
 		Backlog: s.Backlog, LastError: s.LastError,
 	}
@@ -83,7 +83,7 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 		lag := s.Lag.Seconds()
 		out.LagSeconds = &lag
 	}
-	out.SetAside = shownAsides(s)
+	out.Unpublished = shownUnpublished(s)
 	if src := s.Source; src != nil {
 		out.Source = &admin.Source{
 			Connected: src.Connected, Flavor: string(src.Server.Flavor), ServerUUID: src.Server.UUID, ServerVersion: src.Server.Version,
@@ -91,8 +91,8 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 			LastEventAge: time.Since(src.Heard).Seconds(), EventTime: timeOrNil(src.LastEvent),
 			Inserts: src.Inserts, Updates: src.Updates, Deletes: src.Deletes, Transactions: src.Transactions,
 		}
-		if in := src.Initial; in != nil {
-			out.Source.Initial = &admin.Initial{
+		if in := src.Snapshot; in != nil {
+			out.Source.Snapshot = &admin.Snapshot{
 				Table: tableOrNone(in.Table), Tables: in.Tables, DoneTables: in.Done, Rows: in.Rows, EstimatedRows: in.Estimate, Finished: in.Finished,
 			}
 		}
@@ -105,8 +105,8 @@ func shownPosition(p position.Position) admin.Position {
 	if p.Set != nil {
 		out.GTIDSet = p.Set.String()
 	}
-	if in := p.Initial; in != nil {
-		out.Initial = &admin.InitialPosition{Database: in.Database, Table: in.Table, Key: in.Key, Rows: in.Rows}
+	if in := p.Snapshot; in != nil {
+		out.Snapshot = &admin.SnapshotPosition{Database: in.Database, Table: in.Table, Key: in.Key, Rows: in.Rows}
 	}
 	return out
 }

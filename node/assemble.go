@@ -12,19 +12,19 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/connector"
 	"github.com/binlog-outbox/binlog-outbox/ha"
-	"github.com/binlog-outbox/binlog-outbox/trail"
+	"github.com/binlog-outbox/binlog-outbox/recent"
 )
 
 // assembly is what the connectors of one node are made with.
 type assembly struct {
 	cfg     *config.Config
 	store   *ha.Node
-	changes *notices
+	changes *broadcast
 	metrics prometheus.Registerer
 	log     *slog.Logger
 	dial    dialer
-	// events is what the trails of all connectors hold together.
-	events *trail.Budget
+	// events is what the indexes of all connectors hold together.
+	events *recent.Budget
 }
 
 // instance is one connector with what it is made of.
@@ -42,14 +42,14 @@ type instance struct {
 	// may go away.
 	conflict bool
 	metrics  *registrations
-	trail    *trail.Trail
+	recent   *recent.Index
 	// standby takes the source's series away while another node runs it.
 	standby func()
 }
 
 // runner is a connector that can be run, or one that can't be built.
 type runner interface {
-	Run(stop, lease context.Context, leaderTerm uint64)
+	Run(drain, leadership context.Context, leaderTerm uint64)
 	Status() connector.Status
 	Restart()
 }
@@ -58,7 +58,7 @@ type runner interface {
 // at work.
 func (r *instance) release() {
 	r.metrics.unregister()
-	r.trail.Forget()
+	r.recent.Forget()
 }
 
 // veil hides in a text what references of the connector's settings stand for.
@@ -98,9 +98,9 @@ func (a *assembly) instance(c *config.Connector, topics *connector.Topics, decla
 	}
 	pos := &positions{store: a.store, changes: a.changes, name: c.Name, declared: declared, counts: countsOf(c)}
 	cc := connectorConfig(a.cfg, c)
-	cc.Topics, cc.Trail = topics, a.events.New(c.Trace.IDs)
+	cc.Topics, cc.Recent = topics, a.events.New(c.Events.Recent)
 	return &instance{
-		name: c.Name, config: c, metrics: metrics, trail: cc.Trail, standby: src.canal.Metrics.Standby,
+		name: c.Name, config: c, metrics: metrics, recent: cc.Recent, standby: src.canal.Metrics.Standby,
 		connector: connector.New(cc, src, snk, route, pos, metrics, base),
 	}, nil
 }
@@ -126,7 +126,7 @@ func connectorConfig(node *config.Config, c *config.Connector) connector.Config 
 	cc := connector.DefaultConfig()
 	cc.Name = c.Name
 	cc.Limits = connector.Limits{Rows: c.Limits.BatchRecords, Bytes: int(c.Limits.BatchBytes)}
-	cc.RetryInitial, cc.RetryMax = c.Retry.Initial, c.Retry.Max
+	cc.RetrySnapshot, cc.RetryMax = c.Retry.Initial, c.Retry.Max
 	cc.MaxAttempts, cc.SequenceHeaders = c.Retry.MaxAttempts, c.Headers.Sequence
 	cc.Errors = connector.Errors{
 		Row: connector.Action(c.Errors.Row), Record: connector.Action(c.Errors.Record),

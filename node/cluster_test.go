@@ -168,9 +168,9 @@ func TestABrokenDisk(t *testing.T) {
 // played is a connector in a state.
 type played struct{ status connector.Status }
 
-func (p *played) Run(stop, lease context.Context, _ uint64) { <-stop.Done(); <-lease.Done() }
-func (p *played) Status() connector.Status                  { return p.status }
-func (p *played) Restart()                                  {}
+func (p *played) Run(stop, leadership context.Context, _ uint64) { <-stop.Done(); <-leadership.Done() }
+func (p *played) Status() connector.Status                       { return p.status }
+func (p *played) Restart()                                       {}
 
 // TestReach: a leader none of whose connectors works gives way after the time that the
 // configuration says, and not before, nor when one works or none is wanted.

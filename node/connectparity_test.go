@@ -36,7 +36,7 @@ func startParityNode(t *testing.T) *restapi.Runner {
 	n := runNode(t, cfg, Options{Compiler: &Compiler{Worker: workerFile(kafka.Brokers()[0], "binlog.outbox.kafka.delivery=at_least_once\n")}})
 	eventually(t, "the node leads", n.leads)
 	at := position.Position{Flavor: position.MySQL, Server: sid, Set: gtids(t, sid+":1-"+strconv.Itoa(firstTransactions)), Seq: 1}
-	if err := n.store.SavePosition(t.Context(), "orders", ha.Run{Term: n.store.Status().Term, ID: "before"}, at); err != nil {
+	if err := n.store.SavePosition(t.Context(), "orders", ha.Session{Term: n.store.Status().Term, ID: "before"}, at); err != nil {
 		t.Fatal(err)
 	}
 	client := &http.Client{Transport: &http.Transport{}}
@@ -118,7 +118,7 @@ func TestConnectAPIPageIsCurrent(t *testing.T) {
 	before, rest, ok := strings.Cut(string(have), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatal("the page has no marks of the table")
+		t.Fatal("the page has no commit positions of the table")
 	}
 	want := before + begin + restapi.Table() + end + after
 	if *writeConnectPage {

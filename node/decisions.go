@@ -14,8 +14,8 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
-// asideData is what a decision about one row says, beside its key, who and why.
-type asideData struct {
+// rowDecisionData is what a decision about one row says, beside its key, who and why.
+type rowDecisionData struct {
 	Action  connector.Action `json:"action"`
 	Cause   string           `json:"cause,omitempty"`
 	Message string           `json:"message,omitempty"`
@@ -36,28 +36,28 @@ func countsOf(c *config.Connector) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// asideVersion is the version of the form of asideData.
-const asideVersion = 1
+// rowDecisionVersion is the version of the form of rowDecisionData.
+const rowDecisionVersion = 1
 
-// maxAsideMessage bounds what is kept of an error, in bytes.
-const maxAsideMessage = 1000
+// maxDecisionMessage bounds what is kept of an error, in bytes.
+const maxDecisionMessage = 1000
 
-// SetAsides returns the decisions about single rows of one connector. One that was
+// UnpublishedRows returns the decisions about single rows of one connector. One that was
 // made with a configuration that numbers rows in another way is about another row by
 // now, and has no effect.
-func (p *positions) SetAsides() ([]connector.SetAside, error) {
+func (p *positions) RowDecisions() ([]connector.RowDecision, error) {
 	state, _ := p.store.Connector(p.name)
-	return setAsides(state, p.counts)
+	return rowDecisions(state, p.counts)
 }
 
-// setAsides returns the decisions that were made with counts; all if that is empty.
-func setAsides(state ha.State, counts string) ([]connector.SetAside, error) {
-	var out []connector.SetAside
+// rowDecisions returns the decisions that were made with counts; all if that is empty.
+func rowDecisions(state ha.State, counts string) ([]connector.RowDecision, error) {
+	var out []connector.RowDecision
 	for _, d := range state.Decisions {
-		if d.Kind != ha.KindSetAside {
+		if d.Kind != ha.KindRowDecision {
 			continue
 		}
-		one, of, err := readSetAside(d)
+		one, of, err := readRowDecision(d)
 		if err != nil {
 			return nil, err
 		}
@@ -68,13 +68,13 @@ func setAsides(state ha.State, counts string) ([]connector.SetAside, error) {
 	return out, nil
 }
 
-// readSetAside returns a decision, and its asideData.Counts.
-func readSetAside(d ha.Decision) (_ connector.SetAside, counts string, _ error) {
-	out := connector.SetAside{Reason: d.Reason, By: d.By, At: d.At}
-	var data asideData
+// readRowDecision returns a decision, and its rowDecisionData.Counts.
+func readRowDecision(d ha.Decision) (_ connector.RowDecision, counts string, _ error) {
+	out := connector.RowDecision{Reason: d.Reason, By: d.By, At: d.At}
+	var data rowDecisionData
 	err := json.Unmarshal(d.Data, &data)
-	if err == nil && d.Version > asideVersion {
-		err = fmt.Errorf("it has version %d, this release knows up to %d", d.Version, asideVersion)
+	if err == nil && d.Version > rowDecisionVersion {
+		err = fmt.Errorf("it has version %d, this release knows up to %d", d.Version, rowDecisionVersion)
 	}
 	if err == nil {
 		out.Row, err = position.ParseRow(d.Key)
@@ -89,24 +89,24 @@ func readSetAside(d ha.Decision) (_ connector.SetAside, counts string, _ error) 
 	return out, data.Counts, nil
 }
 
-// SetAside stores a decision about one row.
-func (p *positions) SetAside(ctx context.Context, d connector.SetAside) error {
-	return setAside(ctx, p.store, p.name, p.counts, d)
+// Unpublished stores a decision about one row.
+func (p *positions) DecideRow(ctx context.Context, d connector.RowDecision) error {
+	return storeRowDecision(ctx, p.store, p.name, p.counts, d)
 }
 
-func setAside(ctx context.Context, store *ha.Node, name, counts string, d connector.SetAside) error {
-	data, err := json.Marshal(asideData{d.Action, d.Cause, strings.ToValidUTF8(d.Message[:min(len(d.Message), maxAsideMessage)], ""), counts})
+func storeRowDecision(ctx context.Context, store *ha.Node, name, counts string, d connector.RowDecision) error {
+	data, err := json.Marshal(rowDecisionData{d.Action, d.Cause, strings.ToValidUTF8(d.Message[:min(len(d.Message), maxDecisionMessage)], ""), counts})
 	if err != nil {
 		return err
 	}
 	return store.AppendDecision(ctx, name, ha.Decision{
-		Kind: ha.KindSetAside, Version: asideVersion, Key: d.Row.String(), Data: data, Reason: d.Reason, By: d.By, At: d.At,
+		Kind: ha.KindRowDecision, Version: rowDecisionVersion, Key: d.Row.String(), Data: data, Reason: d.Reason, By: d.By, At: d.At,
 	})
 }
 
-// phantomKind is the kind of decisions about transactions that are lost; the key
+// lostTransactionsKind is the kind of decisions about transactions that are lost; the key
 // is their set.
-const phantomKind = "phantom"
+const lostTransactionsKind = "lost transaction"
 
 // decisions are one connector's in the replicated store.
 type decisions struct {
@@ -114,12 +114,12 @@ type decisions struct {
 	name  string
 }
 
-// AcceptedPhantoms adds up all that was accepted.
-func (d *decisions) AcceptedPhantoms() (*position.Set, error) {
+// AcceptedLostTransactions adds up all that was accepted.
+func (d *decisions) AcceptedLostTransactions() (*position.Set, error) {
 	state, _ := d.store.Connector(d.name)
 	var all *position.Set
 	for _, one := range state.Decisions {
-		if one.Kind != phantomKind {
+		if one.Kind != lostTransactionsKind {
 			continue
 		}
 		set, err := position.ParseSet(position.MySQL, one.Key)
@@ -134,8 +134,8 @@ func (d *decisions) AcceptedPhantoms() (*position.Set, error) {
 	return all, nil
 }
 
-// AcceptPhantoms records a loss under its set.
-func (d *decisions) AcceptPhantoms(ctx context.Context, lost *position.Set, server string) error {
+// AcceptLostTransactions records a loss under its set.
+func (d *decisions) AcceptLostTransactions(ctx context.Context, lost *position.Set, server string) error {
 	data, err := json.Marshal(struct {
 		Server       string `json:"server"`
 		Transactions uint64 `json:"transactions"`
@@ -144,7 +144,7 @@ func (d *decisions) AcceptPhantoms(ctx context.Context, lost *position.Set, serv
 		return err
 	}
 	return d.store.AppendDecision(ctx, d.name, ha.Decision{
-		Kind: phantomKind, Version: 1, Key: lost.String(), Data: data, By: "policy",
-		Reason: "the server lacks them, they were published, and source.phantoms is accept",
+		Kind: lostTransactionsKind, Version: 1, Key: lost.String(), Data: data, By: "policy",
+		Reason: "the server lacks them, they were published, and source.lost_transactions is accept",
 	})
 }

@@ -16,21 +16,21 @@ import (
 
 // A decision about a row comes back from the replicated store as it was made, in the
 // place of the one before it, and one that can't be understood stops the connector.
-func TestSetAsidesAreKept(t *testing.T) {
+func TestRowDecisionsAreKept(t *testing.T) {
 	c, r := leading(t)
 	p := &positions{store: c.store, changes: c.manager.changes, name: r.name}
 	row, err := position.ParseRow("3e11fa47-71ca-11e1-9e33-c80aa9429562:23#2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := connector.SetAside{Row: row, Action: connector.DeadLetter, Cause: "record_too_large", Message: "too large", Reason: "the policy", By: "policy"}
+	want := connector.RowDecision{Row: row, Action: connector.DeadLetter, Cause: "record_too_large", Message: "too large", Reason: "the policy", By: "policy"}
 	for _, action := range []connector.Action{connector.Skip, connector.DeadLetter} {
 		want.Action = action
-		if err := p.SetAside(t.Context(), want); err != nil {
+		if err := p.DecideRow(t.Context(), want); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := p.SetAsides()
+	got, err := p.RowDecisions()
 	if err != nil || len(got) != 1 || got[0].At.IsZero() {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -39,20 +39,20 @@ func TestSetAsidesAreKept(t *testing.T) {
 		t.Error(diff)
 	}
 	long := want
-	long.Row.N, long.Message = 7, strings.Repeat("é", maxAsideMessage)
-	if err := p.SetAside(t.Context(), long); err != nil {
+	long.Row.N, long.Message = 7, strings.Repeat("é", maxDecisionMessage)
+	if err := p.DecideRow(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := p.SetAsides(); err != nil || len(got) != 2 || len(got[1].Message) > maxAsideMessage {
+	if got, err := p.RowDecisions(); err != nil || len(got) != 2 || len(got[1].Message) > maxDecisionMessage {
 		t.Errorf("%d decisions, %v", len(got), err)
 	}
 	// What a newer release may write.
 	for _, d := range []ha.Decision{
-		{Kind: ha.KindSetAside, Version: asideVersion + 1, Key: row.String(), Data: json.RawMessage(`{"action":"skip"}`)},
-		{Kind: ha.KindSetAside, Version: 1, Key: row.String(), Data: json.RawMessage(`{"action":"mend"}`)},
-		{Kind: ha.KindSetAside, Version: 1, Key: "nonsense", Data: json.RawMessage(`{"action":"skip"}`)},
+		{Kind: ha.KindRowDecision, Version: rowDecisionVersion + 1, Key: row.String(), Data: json.RawMessage(`{"action":"skip"}`)},
+		{Kind: ha.KindRowDecision, Version: 1, Key: row.String(), Data: json.RawMessage(`{"action":"mend"}`)},
+		{Kind: ha.KindRowDecision, Version: 1, Key: "nonsense", Data: json.RawMessage(`{"action":"skip"}`)},
 	} {
-		if _, _, err := readSetAside(d); err == nil || !strings.Contains(err.Error(), d.Key) {
+		if _, _, err := readRowDecision(d); err == nil || !strings.Contains(err.Error(), d.Key) {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestSetAsidesAreKept(t *testing.T) {
 
 // The number of a row in its transaction is another one with other tables, or with
 // updates: a decision from before such a change would be about an innocent row.
-func TestSetAsidesAreOfTheirConfiguration(t *testing.T) {
+func TestRowDecisionsAreOfTheirConfiguration(t *testing.T) {
 	c, r := leading(t)
 	row, err := position.ParseRow("3e11fa47-71ca-11e1-9e33-c80aa9429562:23#2")
 	if err != nil {
@@ -72,7 +72,7 @@ func TestSetAsidesAreOfTheirConfiguration(t *testing.T) {
 		return &positions{store: c.store, changes: c.manager.changes, name: r.name, counts: countsOf(&changed)}
 	}
 	same := of(func(*config.Connector) {})
-	if err := same.SetAside(t.Context(), connector.SetAside{Row: row, Action: connector.Skip, By: "policy"}); err != nil {
+	if err := same.DecideRow(t.Context(), connector.RowDecision{Row: row, Action: connector.Skip, By: "policy"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]struct {
@@ -92,42 +92,42 @@ func TestSetAsidesAreOfTheirConfiguration(t *testing.T) {
 			c.Outbox.SkipOperations = skip
 		}), 0},
 	} {
-		if got, err := change.p.SetAsides(); err != nil || len(got) != change.want {
+		if got, err := change.p.RowDecisions(); err != nil || len(got) != change.want {
 			t.Errorf("%s: %d decisions are in effect, want %d; %v", name, len(got), change.want, err)
 		}
 	}
-	if list, err := c.SetAsides(r.name); err != nil || len(list.Decisions) != 1 {
+	if list, err := c.UnpublishedRows(r.name); err != nil || len(list.Decisions) != 1 {
 		t.Errorf("told are %+v, %v", list, err)
 	}
 	// The operator's way, at any node.
-	choice := admin.AsideChoice{Transaction: row.Place(), Row: 5, Action: "skip"}
-	if err := second(c.SetAside(t.Context(), r.name, choice, ann)); err != nil {
+	request := admin.RowRequest{Transaction: row.TransactionID(), Row: 5, Action: "skip"}
+	if err := second(c.DecideRow(t.Context(), r.name, request, ann)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := same.SetAsides(); err != nil || len(got) != 2 {
+	if got, err := same.RowDecisions(); err != nil || len(got) != 2 {
 		t.Errorf("%d decisions are in effect, want 2; %v", len(got), err)
 	}
 }
 
 // An operator's decision is kept, told and audited; one that would have no effect, or
 // names no row, is refused.
-func TestOperatorSetsARowAside(t *testing.T) {
+func TestOperatorSkipsARow(t *testing.T) {
 	c, r := leading(t)
 	const sid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 	set, err := position.ParseSet(position.MySQL, sid+":1-20")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, _ := c.store.NewRun(r.name, c.store.Status().Term)
+	run, _ := c.store.NewSession(r.name, c.store.Status().Term)
 	if err := c.store.SavePosition(t.Context(), r.name, run, position.Position{Flavor: position.MySQL, Set: set}); err != nil {
 		t.Fatal(err)
 	}
-	choice := admin.AsideChoice{Transaction: sid + ":23", Row: 2, Action: "dead_letter"}
-	d, err := c.SetAside(t.Context(), r.name, choice, ann)
-	if err != nil || d.AsideChoice != choice || d.By != "ann" || d.Reason != "test" || d.Passed {
+	request := admin.RowRequest{Transaction: sid + ":23", Row: 2, Action: "dead_letter"}
+	d, err := c.DecideRow(t.Context(), r.name, request, ann)
+	if err != nil || d.RowRequest != request || d.By != "ann" || d.Reason != "test" || d.Passed {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	list, err := c.SetAsides(r.name)
+	list, err := c.UnpublishedRows(r.name)
 	if err != nil || len(list.Decisions) != 1 || !cmp.Equal(list.Decisions[0], d) {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -136,22 +136,22 @@ func TestOperatorSetsARowAside(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	for _, bad := range []struct {
-		choice admin.AsideChoice
-		code   string
+		request admin.RowRequest
+		code    string
 	}{
-		{admin.AsideChoice{Transaction: sid + ":20", Row: 1, Action: "skip"}, admin.CodeRowPassed},
-		{admin.AsideChoice{Transaction: sid + ":23", Row: 2, Action: "stop"}, admin.CodeInvalid},
-		{admin.AsideChoice{Transaction: sid + ":23", Row: 0, Action: "skip"}, admin.CodeInvalid},
-		{admin.AsideChoice{Transaction: "nonsense", Row: 2, Action: "skip"}, admin.CodeInvalid},
+		{admin.RowRequest{Transaction: sid + ":20", Row: 1, Action: "skip"}, admin.CodeRowPassed},
+		{admin.RowRequest{Transaction: sid + ":23", Row: 2, Action: "stop"}, admin.CodeInvalid},
+		{admin.RowRequest{Transaction: sid + ":23", Row: 0, Action: "skip"}, admin.CodeInvalid},
+		{admin.RowRequest{Transaction: "nonsense", Row: 2, Action: "skip"}, admin.CodeInvalid},
 	} {
-		if _, err := c.SetAside(t.Context(), r.name, bad.choice, ann); codeOf(err) != bad.code {
-			t.Errorf("%+v: %v", bad.choice, err)
+		if _, err := c.DecideRow(t.Context(), r.name, bad.request, ann); codeOf(err) != bad.code {
+			t.Errorf("%+v: %v", bad.request, err)
 		}
 	}
-	if err := second(c.SetAside(t.Context(), "none", choice, ann)); codeOf(err) != admin.CodeConnectorNotFound {
+	if err := second(c.DecideRow(t.Context(), "none", request, ann)); codeOf(err) != admin.CodeConnectorNotFound {
 		t.Error(err)
 	}
-	if err := second(c.SetAsides("none")); codeOf(err) != admin.CodeConnectorNotFound {
+	if err := second(c.UnpublishedRows("none")); codeOf(err) != admin.CodeConnectorNotFound {
 		t.Error(err)
 	}
 }

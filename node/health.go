@@ -20,8 +20,8 @@ const (
 	// purgeLimit is how long the source should at least keep what is needed next, unless
 	// that is most of what it keeps of anything.
 	purgeLimit = 6 * time.Hour
-	// surveyLimit is how old the source's word about itself may be.
-	surveyLimit = 5 * time.Minute
+	// statusPollLimit is how old the source's word about itself may be.
+	statusPollLimit = 5 * time.Minute
 )
 
 const runbooks = "docs/runbooks/BinlogOutbox"
@@ -81,7 +81,7 @@ func Judge(c *admin.Connector) (s CheckStatus, why string) {
 		return CheckOK, why // it is not wanted, not here, or has done all
 	case c.LastError != nil:
 		return CheckWarning, why
-	case c.Phase != connector.Streaming && c.Phase != connector.InitialRows:
+	case c.Phase != connector.Streaming && c.Phase != connector.SnapshotRows:
 		return CheckUnknown, why
 	case c.Source == nil || !c.Source.Connected:
 		return CheckWarning, why + ": it has lost its source and connects again"
@@ -182,7 +182,7 @@ func connectorChecks(s admin.Status, c *admin.Connector) []Check {
 			text = fmt.Sprintf("%d bytes", *b.Bytes)
 		}
 		out = append(out, Check{Name: "backlog", Status: CheckOK, Detail: text + " not read yet"})
-		out = append(out, survey(b)...)
+		out = append(out, poll(b)...)
 		out = append(out, headroom(b)...)
 	}
 	if len(c.UnseenTopics) > 0 {
@@ -193,10 +193,10 @@ func connectorChecks(s admin.Status, c *admin.Connector) []Check {
 			Fix: "grant READ on the topics, and use brokers that answer DescribeProducers",
 		})
 	}
-	if n := c.SetAside.Rows; n > 0 {
+	if n := c.Unpublished.Rows; n > 0 {
 		out = append(out, Check{
-			Name: "rows set aside", Status: CheckWarning, Detail: fmt.Sprintf("%d since the process started", n),
-			Fix: "see binlog-outbox set-aside list " + c.Name, Runbook: runbooks + "RowsSetAside.md",
+			Name: "rows not published", Status: CheckWarning, Detail: fmt.Sprintf("%d since the process started", n),
+			Fix: "see binlog-outbox rows list " + c.Name, Runbook: runbooks + "RowsUnpublished.md",
 		})
 	}
 	return out
@@ -227,10 +227,10 @@ func stateCheck(s admin.Status, c *admin.Connector) Check {
 	return out
 }
 
-// survey says whether lag and backlog are of now.
-func survey(b *connector.Backlog) []Check {
+// poll says whether lag and backlog are of now.
+func poll(b *connector.Backlog) []Check {
 	old := time.Since(b.At)
-	if b.At.IsZero() || old < surveyLimit {
+	if b.At.IsZero() || old < statusPollLimit {
 		return nil
 	}
 	return []Check{{

@@ -19,7 +19,7 @@ func TestJudge(t *testing.T) {
 		well bool
 	}{
 		"streaming":      {admin.Connector{State: "running", Phase: connector.Streaming, Source: source}, CheckOK, true},
-		"initial rows":   {admin.Connector{State: "running", Phase: connector.InitialRows, Source: source}, CheckOK, true},
+		"snapshot rows":  {admin.Connector{State: "running", Phase: connector.SnapshotRows, Source: source}, CheckOK, true},
 		"finished":       {admin.Connector{State: "running", Phase: connector.Finished}, CheckOK, true},
 		"paused":         {admin.Connector{State: "paused"}, CheckOK, true},
 		"paused late":    {admin.Connector{State: "paused", LastError: failure}, CheckOK, true},
@@ -49,12 +49,12 @@ func TestLimitsAreOne(t *testing.T) {
 	hours := func(d float64) string { return fmt.Sprintf("%g \\* 3600", d) }
 	for file, patterns := range map[string][]string{
 		"../admin/page/judge.js": {
-			"lagLimit = " + number(lagLimit.Seconds()) + ";", "purgeLimit = " + hours(purgeLimit.Hours()) + ";", "surveyLimit = " + number(surveyLimit.Seconds()) + ";",
+			"lagLimit = " + number(lagLimit.Seconds()) + ";", "purgeLimit = " + hours(purgeLimit.Hours()) + ";", "statusLimit = " + number(statusPollLimit.Seconds()) + ";",
 			`left < purgeLimit && !\(left >= \(backlog\.retention_seconds \?\? Infinity\) / 2\)`,
 		},
 		"../deploy/prometheus/rules.yml": {
 			`source_lag_seconds\) > ` + number(lagLimit.Seconds()) + "\n", `headroom_seconds\) < ` + hours(purgeLimit.Hours()) + "\n",
-			`headroom_seconds / binlog_outbox_source_binlog_retention_seconds\) > 0\.5\n`, `surveyed_timestamp_seconds\) > ` + number(surveyLimit.Seconds()) + "\n",
+			`headroom_seconds / binlog_outbox_source_binlog_retention_seconds\) > 0\.5\n`, `polled_timestamp_seconds\) > ` + number(statusPollLimit.Seconds()) + "\n",
 		},
 	} {
 		text, err := os.ReadFile(file)

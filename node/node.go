@@ -22,7 +22,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/admin"
 	"github.com/binlog-outbox/binlog-outbox/config"
 	"github.com/binlog-outbox/binlog-outbox/ha"
-	"github.com/binlog-outbox/binlog-outbox/trail"
+	"github.com/binlog-outbox/binlog-outbox/recent"
 )
 
 // Options are what a node gets beside its configuration. The zero value is a node that
@@ -78,7 +78,7 @@ type Node struct {
 	cfg     *config.Config
 	log     *slog.Logger
 	store   *ha.Node
-	changes *notices
+	changes *broadcast
 	manager *manager
 	api     *api
 	admin   *admin.Server // nil without one
@@ -102,7 +102,7 @@ func New(cfg *config.Config, o Options) (_ *Node, err error) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		buildInfo(),
 	)
-	n := &Node{cfg: cfg, log: o.Logger, changes: newNotices()}
+	n := &Node{cfg: cfg, log: o.Logger, changes: newBroadcast()}
 	rc := raftConfig(cfg)
 	rc.Handler, rc.Listener, rc.Dialer, rc.BeforeWrite = http.HandlerFunc(n.answer), o.Peers, o.Dial, o.BeforeWrite
 	n.store, err = ha.Open(rc, n.log.With("component", "raft"), o.Metrics)
@@ -116,7 +116,7 @@ func New(cfg *config.Config, o Options) (_ *Node, err error) {
 	}()
 	parts := &assembly{
 		cfg: cfg, store: n.store, changes: n.changes, metrics: o.Metrics, log: n.log, dial: o.Dial,
-		events: trail.NewBudget(cfg.Node.TraceIDs),
+		events: recent.NewBudget(cfg.Node.RecentEvents),
 	}
 	var memory *memoryLimit
 	if o.LimitMemory {
@@ -194,7 +194,7 @@ func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
 // while the store still takes it, then the store hands over its leadership, and the admin
 // server answers to the last.
 func (n *Node) Run(ctx context.Context) error {
-	stop, stopLeading := context.WithCancel(ctx)
+	drain, stopLeading := context.WithCancel(ctx)
 	defer stopLeading()
 	unstopped := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(unstopped)
@@ -218,7 +218,7 @@ func (n *Node) Run(ctx context.Context) error {
 		stopLeading()
 	})
 
-	leadErr := n.store.Lead(stop, func(lease context.Context, term uint64) error { return n.lead(stop, lease, term) })
+	leadErr := n.store.Lead(drain, func(leadership context.Context, term uint64) error { return n.lead(drain, leadership, term) })
 	stopStore()
 	store.Wait()
 	stopServing()
@@ -232,14 +232,14 @@ func (n *Node) Run(ctx context.Context) error {
 
 // lead runs all connectors while this node leads. Its error, if any, wraps
 // ha.ErrStepDown.
-func (n *Node) lead(stop, lease context.Context, term uint64) error {
-	work, end := context.WithCancel(stop)
+func (n *Node) lead(drain, leadership context.Context, term uint64) error {
+	work, end := context.WithCancel(drain)
 	defer end()
 	var wg sync.WaitGroup
-	wg.Go(func() { n.manager.work(work, lease, term) })
+	wg.Go(func() { n.manager.work(work, leadership, term) })
 	wg.Go(func() { n.manager.followRestarts(work) })
 	wg.Go(func() { n.api.searches.run(work) })
-	err := n.manager.watchReach(work, lease)
+	err := n.manager.watchReach(work, leadership)
 	end()
 	wg.Wait()
 	return err

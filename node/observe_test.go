@@ -25,7 +25,7 @@ func TestObserversDoNotDisturb(t *testing.T) {
 		}
 		for gtids, want := range map[string][]string{"": {"1", "2", "3", "4", "5"}, sid + ":1-3": {"4", "5"}} {
 			var got []string
-			err := Preview(t.Context(), cfg, &cfg.Connectors[0], config.StartEarliest, gtids, func(r *txn.Record, m *position.Mark) (bool, error) {
+			err := Preview(t.Context(), cfg, &cfg.Connectors[0], config.StartEarliest, gtids, func(r *txn.Record, m *position.Commit) (bool, error) {
 				if !strings.HasSuffix(m.GTID.String(), ":"+string(r.Value)) {
 					t.Errorf("%s in %s", r.Value, m.GTID)
 				}

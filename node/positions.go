@@ -11,23 +11,23 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
-// notices turns the store's "something changed" into channels that are closed at
+// broadcast turns the store's "something changed" into channels that are closed at
 // the next change, which any number of goroutines can wait for.
-type notices struct {
+type broadcast struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
-func newNotices() *notices { return &notices{ch: make(chan struct{})} }
+func newBroadcast() *broadcast { return &broadcast{ch: make(chan struct{})} }
 
-func (n *notices) next() <-chan struct{} {
+func (n *broadcast) next() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.ch
 }
 
 // run forwards changes until ctx ends.
-func (n *notices) run(ctx context.Context, node *ha.Node) {
+func (n *broadcast) run(ctx context.Context, node *ha.Node) {
 	changed, stop := node.Watch()
 	defer stop()
 	for {
@@ -46,19 +46,19 @@ func (n *notices) run(ctx context.Context, node *ha.Node) {
 // positions is one connector's part of the replicated store.
 type positions struct {
 	store   *ha.Node
-	changes *notices
+	changes *broadcast
 	name    string
 	// declared is set when the node's file has the connector, false when only the
 	// store has it.
 	declared bool
 	counts   string // countsOf the connector's configuration
 	mu       sync.Mutex
-	run      ha.Run
+	run      ha.Session
 }
 
 // Begin starts a run under the leadership of term.
 func (p *positions) Begin(term uint64) (position.Position, bool) {
-	run, state := p.store.NewRun(p.name, term)
+	run, state := p.store.NewSession(p.name, term)
 	p.mu.Lock()
 	p.run = run
 	p.mu.Unlock()

@@ -113,7 +113,7 @@ func tlsCheck(mode config.SSLMode, host string) Check {
 // initialCheck reads a row of each outbox table, as the start will.
 func initialCheck(ctx context.Context, cc canal.Config, byGTID bool) Check {
 	const name = "source: rows that stand in the tables"
-	tables, rows, err := canal.CheckInitial(ctx, cc, byGTID)
+	tables, rows, err := canal.CheckSnapshot(ctx, cc, byGTID)
 	switch {
 	case err != nil:
 		return Check{

@@ -16,7 +16,7 @@ const reachInterval = time.Second
 // ha.ErrStepDown when no connector has been able to work for as long as the
 // configuration allows while at least one tried: another node may reach what this
 // one does not.
-func (m *manager) watchReach(stop, lease context.Context) error {
+func (m *manager) watchReach(stop, leadership context.Context) error {
 	after := m.cfg.Cluster.StepDownAfter
 	tick := time.NewTicker(reachInterval)
 	defer tick.Stop()
@@ -25,7 +25,7 @@ func (m *manager) watchReach(stop, lease context.Context) error {
 		select {
 		case <-stop.Done():
 			return nil
-		case <-lease.Done():
+		case <-leadership.Done():
 			return nil
 		case <-tick.C:
 		}

@@ -99,7 +99,7 @@ type search struct {
 
 // hit is an event in the binlog.
 type hit struct {
-	mark   position.Mark
+	commit position.Commit
 	row    uint64            // its number among the transaction's outbox rows, from 0
 	nth    position.KindRows // its number among those of its kind, from 0
 	before position.Position // of its transaction
@@ -111,7 +111,7 @@ func (a *api) newSearch(r *instance, id string) (*search, error) {
 		return nil, unveiled(r.config, err)
 	}
 	look.canal.Needed, look.canal.Updates, look.canal.RefusePartialUpdates = look.route.IDColumns, false, false
-	look.canal.Dialer = paced(int64(r.config.Trace.ScanRate), look.canal.Dialer)
+	look.canal.Dialer = paced(int64(r.config.Events.ScanRate), look.canal.Dialer)
 	return &search{
 		name: r.name, id: id, look: look, now: a.now, spelled: connector.Spellings(id), ended: make(chan struct{}),
 		state: admin.Search{State: admin.SearchRunning, Begun: a.now().UTC()},
@@ -189,7 +189,7 @@ func (s *search) walk(ctx context.Context) (*hit, error) {
 	var found *hit
 	before, err := s.look.scan(ctx, from, end, func(tx *txn.Transaction, read canal.Status) (more bool, _ error) {
 		found = s.among(tx)
-		s.progress(read, tx.Mark)
+		s.progress(read, tx.Commit)
 		return found == nil, nil
 	})
 	if found != nil {
@@ -209,7 +209,7 @@ func (s *search) among(tx *txn.Transaction) *hit {
 		text = s.look.route.AppendID(text[:0], &tx.Rows[i])
 		for _, want := range s.spelled {
 			if len(text) > 0 && bytes.Equal(text, want) {
-				return &hit{mark: tx.Mark, row: tx.FirstRow + uint64(i), nth: position.KindRows{Kind: kind, N: n}}
+				return &hit{commit: tx.Commit, row: tx.FirstRow + uint64(i), nth: position.KindRows{Kind: kind, N: n}}
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func (s *search) measure(ctx context.Context) {
 	}
 }
 
-func (s *search) progress(at canal.Status, last position.Mark) {
+func (s *search) progress(at canal.Status, last position.Commit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Bytes, s.state.Transactions = at.ReceivedBytes, at.Transactions

@@ -14,7 +14,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
-// sinks makes the sink of each term of one connector.
+// sinks makes the sink of each session of one connector.
 type sinks struct {
 	publisher *kafka.Publisher
 	delivery  config.Delivery
@@ -64,7 +64,7 @@ func (s *sinks) IdleCommit() time.Duration {
 }
 
 // Settle commits or aborts what a transaction of c has left open in a partition, which
-// ends a connector's term that is at work. It reports whether there was anything. cfg
+// ends a connector's session that is at work. It reports whether there was anything. cfg
 // names this node.
 func Settle(ctx context.Context, cfg *config.Config, c *config.Connector, topic string, partition int32, commit bool, log *slog.Logger) (found bool, err error) {
 	if c.Kafka.Delivery != config.ExactlyOnce {

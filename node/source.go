@@ -87,7 +87,7 @@ func newSources(node *config.Config, c *config.Connector, route *router.Encoder,
 		InvalidText:          invalidText(c, in.metrics),
 		Updates:              !c.Outbox.Skips("u"),
 		RefusePartialUpdates: !c.Outbox.Skips("u") && c.Outbox.OnUpdate == router.UpdateFatal,
-		InitialOnly:          c.Source.Start == config.StartSnapshotOnly,
+		SnapshotOnly:         c.Source.Start == config.StartSnapshotOnly,
 		Heartbeat:            c.Source.Heartbeat, ConnectTimeout: c.Source.ConnectTimeout,
 		QueueBytes:     int(c.Limits.QueueBytes),
 		SpoolThreshold: int64(c.Limits.TransactionBytes),
@@ -189,8 +189,8 @@ func (s *sources) Open(ctx context.Context, from position.Position) (connector.S
 
 // open takes care that no typed nil gets into the interface.
 func (s *sources) open(ctx context.Context, c canal.Config, from position.Position) (connector.Source, error) {
-	if from.Initial != nil || c.InitialOnly {
-		stream, err := canal.OpenInitial(ctx, c, from)
+	if from.Snapshot != nil || c.SnapshotOnly {
+		stream, err := canal.OpenSnapshot(ctx, c, from)
 		if err != nil {
 			return nil, s.anew(err)
 		}
@@ -203,14 +203,14 @@ func (s *sources) open(ctx context.Context, c canal.Config, from position.Positi
 	return stream, nil
 }
 
-// Survey asks the source how far it has come.
-func (s *sources) Survey(ctx context.Context, address string) (*canal.Survey, error) {
+// SourceStatus asks the source how far it has come.
+func (s *sources) PollStatus(ctx context.Context, address string) (*canal.SourceStatus, error) {
 	c, err := s.connect()
 	if err != nil {
 		return nil, err
 	}
 	c.Progress = nil // it tells of openings
-	return canal.TakeSurvey(ctx, c, address)
+	return canal.PollStatus(ctx, c, address)
 }
 
 // anew marks the error that is to be answered with a new beginning.
@@ -228,11 +228,11 @@ func (s *sources) decided(c *canal.Config) error {
 		return nil
 	}
 	var err error
-	if c.Accepted, err = s.decisions.AcceptedPhantoms(); err != nil {
+	if c.Accepted, err = s.decisions.AcceptedLostTransactions(); err != nil {
 		return err
 	}
-	if s.cfg.Source.Phantoms == config.PhantomsAccept {
-		c.OnPhantoms = s.decisions.AcceptPhantoms
+	if s.cfg.Source.LostTransactions == config.LostTransactionsAccept {
+		c.OnLostTransactions = s.decisions.AcceptLostTransactions
 	}
 	return nil
 }
@@ -314,7 +314,7 @@ func (s *sources) begin(ctx context.Context, start config.Start) (position.Posit
 	switch {
 	case start.WithRows():
 		at, err = canal.CurrentPosition(ctx, c)
-		at.Initial = &position.Initial{Begun: uint64(time.Now().UnixMicro())}
+		at.Snapshot = &position.Snapshot{Begun: uint64(time.Now().UnixMicro())}
 	case start == config.StartCurrent:
 		at, err = canal.CurrentPosition(ctx, c)
 	case start == config.StartEarliest:

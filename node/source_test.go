@@ -78,14 +78,14 @@ func TestF15AcceptedLossIsRecorded(t *testing.T) {
 	for !n.Status().Ready {
 		time.Sleep(time.Millisecond)
 	}
-	for _, policy := range []config.Phantoms{config.PhantomsStop, config.PhantomsAccept} {
-		s := sourceOf(t, func(c *config.Source) { c.Phantoms = policy })
+	for _, policy := range []config.LostTransactions{config.LostTransactionsStop, config.LostTransactionsAccept} {
+		s := sourceOf(t, func(c *config.Source) { c.LostTransactions = policy })
 		var c canal.Config
-		if err := s.decided(&c); err != nil || c.OnPhantoms != nil || c.Accepted != nil {
+		if err := s.decided(&c); err != nil || c.OnLostTransactions != nil || c.Accepted != nil {
 			t.Errorf("without a store: %+v, %v", c, err)
 		}
 		s.decisions = &decisions{store: n, name: "orders"}
-		if err := s.decided(&c); err != nil || c.Accepted != nil || (c.OnPhantoms != nil) != (policy == config.PhantomsAccept) {
+		if err := s.decided(&c); err != nil || c.Accepted != nil || (c.OnLostTransactions != nil) != (policy == config.LostTransactionsAccept) {
 			t.Errorf("policy %s: %+v, %v", policy, c, err)
 		}
 	}
@@ -95,15 +95,15 @@ func TestF15AcceptedLossIsRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.AcceptPhantoms(ctx, set, "22222222-2222-3333-4444-555555555555"); err != nil {
+		if err := d.AcceptLostTransactions(ctx, set, "22222222-2222-3333-4444-555555555555"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	state, _ := n.Connector("orders")
-	if len(state.Decisions) != 2 || state.Decisions[0].Kind != "phantom" || state.Decisions[0].Key != "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10" {
+	if len(state.Decisions) != 2 || state.Decisions[0].Kind != "lost transaction" || state.Decisions[0].Key != "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10" {
 		t.Errorf("decisions are %+v", state.Decisions)
 	}
-	all, err := d.AcceptedPhantoms()
+	all, err := d.AcceptedLostTransactions()
 	if err != nil || all.String() != "11111111-2222-3333-4444-555555555555:1,3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10" {
 		t.Errorf("accepted are %v, %v", all, err)
 	}

@@ -21,23 +21,23 @@ func (j *job) over() bool {
 	}
 }
 
-// work runs the connectors under one leadership until stop or lease ends, and
+// work runs the connectors under one leadership until drain or leadership ends, and
 // returns when all have ended. A connector that has changed begins when the one
 // before it has drained; the others go on meanwhile.
-func (m *manager) work(stop, lease context.Context, term uint64) {
+func (m *manager) work(drain, leadership context.Context, term uint64) {
 	m.reconcile() // a new leader must not begin with what its predecessor has replaced
-	runAll(stop, lease, term, m.list)
+	runAll(drain, leadership, term, m.list)
 }
 
 // runAll does so with the instances that list returns, again when its channel is closed.
-func runAll(stop, lease context.Context, term uint64, list func() ([]*instance, <-chan struct{})) {
+func runAll(drain, leadership context.Context, term uint64, list func() ([]*instance, <-chan struct{})) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	jobs := map[string]*job{}
 	for {
-		runners, changed := list()
+		instances, changed := list()
 		wanted := map[string]*instance{}
-		for _, r := range runners {
+		for _, r := range instances {
 			wanted[r.name] = r
 		}
 		for name, j := range jobs {
@@ -48,12 +48,12 @@ func runAll(stop, lease context.Context, term uint64, list func() ([]*instance, 
 				delete(jobs, name)
 			}
 		}
-		for _, r := range runners {
+		for _, r := range instances {
 			before := jobs[r.name]
 			if before != nil && before.instance == r {
 				continue
 			}
-			ctx, end := context.WithCancel(stop)
+			ctx, end := context.WithCancel(drain)
 			j := &job{instance: r, end: end, done: make(chan struct{})}
 			jobs[r.name] = j
 			wg.Go(func() {
@@ -63,14 +63,14 @@ func runAll(stop, lease context.Context, term uint64, list func() ([]*instance, 
 					<-before.done
 				}
 				defer r.standby()
-				r.connector.Run(ctx, lease, term)
+				r.connector.Run(ctx, leadership, term)
 			})
 		}
 		select {
 		case <-changed:
-		case <-stop.Done():
+		case <-drain.Done():
 			return
-		case <-lease.Done():
+		case <-leadership.Done():
 			return
 		}
 	}

@@ -74,7 +74,7 @@ func TestAddPartial(t *testing.T) {
 	if n := first.PartialOf(nine).Total(); n != 12 || len(first.Partials) != 1 {
 		t.Errorf("a copy has changed: %s", first)
 	}
-	p.Advance(Mark{GTID: nine, First: 9})
+	p.Advance(Commit{GTID: nine, First: 9})
 	if p.PartialOf(nine) != nil || p.PartialOf(ten) == nil {
 		t.Errorf("after the whole of %s: %s", nine, p)
 	}

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Mark is what one committed transaction, or a run of consecutive committed
-// transactions without outbox rows, contributes to a position. Marks are small
+// Commit is what one committed transaction, or a run of consecutive committed
+// transactions without outbox rows, contributes to a position. Commits are small
 // values; sets are made of them by Position.Advance alone.
-type Mark struct {
+type Commit struct {
 	// GTID of the (last) transaction; zero when the source gave none.
 	GTID GTID
 	// First is the first sequence number of a run that ends at GTID.Seq; equal
@@ -27,25 +27,25 @@ type Mark struct {
 	// from the event header. The zero time means unknown.
 	Committed time.Time
 	// Initial is set for a step through the rows that stood in the tables before
-	// the start: how far that leads. Such a mark has no GTID and no place in the
+	// the start: how far that leads. Such a commit position has no GTID and no place in the
 	// binlog, and is no step in it.
-	Initial *Initial
+	Snapshot *Snapshot
 	// Columns are those of tables behind the transaction, where they are others than
 	// before; see Position.Columns. A mark that has nothing else is no step.
 	Columns string
 }
 
 // OnlyColumns reports whether nothing but the columns of tables became known.
-func (m *Mark) OnlyColumns() bool {
-	return m.Columns != "" && m.GTID.IsZero() && m.File == "" && m.Initial == nil
+func (m *Commit) OnlyColumns() bool {
+	return m.Columns != "" && m.GTID.IsZero() && m.File == "" && m.Snapshot == nil
 }
 
 // Join extends m by the transaction next when both carry no outbox rows and
 // count on in the same sequence, and reports whether it did. It keeps runs of
-// foreign transactions at one Mark.
-func (m *Mark) Join(next Mark) bool {
+// foreign transactions at one Commit.
+func (m *Commit) Join(next Commit) bool {
 	switch {
-	case m.Initial != nil || next.Initial != nil || m.OnlyColumns() || next.OnlyColumns():
+	case m.Snapshot != nil || next.Snapshot != nil || m.OnlyColumns() || next.OnlyColumns():
 		return false
 	case m.GTID.IsZero() && next.GTID.IsZero():
 		// File positions: the later one says it all.
@@ -63,18 +63,18 @@ func (m *Mark) Join(next Mark) bool {
 	return true
 }
 
-// AppendMark appends m, or makes it a run with the last mark. It is for marks that a
+// AppendCommit appends m, or makes it a run with the last commit position. It is for commit positions that a
 // position is then advanced over: nothing else may be between them.
-func AppendMark(marks []Mark, m Mark) []Mark {
-	n := len(marks)
+func AppendCommit(commits []Commit, m Commit) []Commit {
+	n := len(commits)
 	switch {
-	case n > 0 && marks[n-1].Join(m):
-	case n > 0 && marks[n-1].Initial != nil && m.Initial != nil:
-		marks[n-1] = m // the later step says it all
+	case n > 0 && commits[n-1].Join(m):
+	case n > 0 && commits[n-1].Snapshot != nil && m.Snapshot != nil:
+		commits[n-1] = m // the later step says it all
 	default:
-		marks = append(marks, m)
+		commits = append(commits, m)
 	}
-	return marks
+	return commits
 }
 
 // Initial says how far the rows that stood in the outbox tables before the start
@@ -82,7 +82,7 @@ func AppendMark(marks []Mark, m Mark) []Mark {
 // are the place in the binlog from which on rows are streamed afterwards. Tables
 // come in the order of their names, the rows of one in the order of its primary
 // key. An Initial is not changed once it is part of a position or mark.
-type Initial struct {
+type Snapshot struct {
 	// Database and Table name the table that is being read; all before it in the
 	// order of names are done. Empty before the first.
 	Database string `json:"database,omitempty"`
@@ -94,7 +94,7 @@ type Initial struct {
 	Begun uint64 `json:"begun,omitempty"`
 	// Rows is the number of rows handed on so far, of all tables.
 	Rows uint64 `json:"rows"`
-	// Done is set in the mark behind the last row. A position never has it: its
+	// Done is set in the commit position behind the last row. A position never has it: its
 	// Initial is nil again.
 	Done bool `json:"-"`
 }
@@ -132,7 +132,7 @@ type Position struct {
 	Partials []Partial `json:"partials,omitempty"`
 	// Initial is nil when no rows from before the start are to be published, or all
 	// of them are.
-	Initial *Initial `json:"initial,omitempty"`
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
 	// Columns are those that tables have here, as canal writes them: the rows behind
 	// are read with them where the binlog tells no names. Empty where nothing is known.
 	Columns string `json:"columns,omitempty"`
@@ -142,10 +142,10 @@ type Position struct {
 	// InKafka says that Kafka has committed the position together with the rows
 	// before it, so that Kafka must know it, or a later one.
 	InKafka bool `json:"in_kafka,omitempty"`
-	// Choice is the last position set by an operator that this one comes from, as
+	// OffsetOverride is the last position set by an operator that this one comes from, as
 	// microseconds since 1970, or 0. It tells two stores of the same connector apart
 	// of which only one knows of the choice.
-	Choice uint64 `json:"choice,omitempty"`
+	OffsetOverride uint64 `json:"offset_override,omitempty"`
 }
 
 // IsZero reports whether p names no place at all.
@@ -158,17 +158,17 @@ func (p Position) HasGTID() bool { return p.Set != nil }
 
 // Advance moves p over transactions and runs, in their order. Copies of p stay where
 // they are. Advancing twice over the same marks changes nothing more.
-func (p *Position) Advance(marks ...Mark) {
+func (p *Position) Advance(commits ...Commit) {
 	own := false
-	for i := range marks {
-		m := &marks[i]
+	for i := range commits {
+		m := &commits[i]
 		p.Columns = cmp.Or(m.Columns, p.Columns)
 		if m.OnlyColumns() {
 			continue
 		}
-		if m.Initial != nil {
-			if p.Initial = m.Initial; m.Initial.Done {
-				p.Initial = nil
+		if m.Snapshot != nil {
+			if p.Snapshot = m.Snapshot; m.Snapshot.Done {
+				p.Snapshot = nil
 			}
 			continue
 		}
@@ -191,14 +191,14 @@ func (p *Position) Advance(marks ...Mark) {
 // servers or base names) do not cover each other. A file of no known server is
 // taken for one of p's, as it is when it is read on.
 //
-// A position with initial rows to come covers one without only from further on in
+// A position with snapshot rows to come covers one without only from further on in
 // the binlog: its connector has begun anew there.
 func (p Position) Covers(o Position) bool {
 	if o.IsZero() {
 		return true
 	}
 	if p.Set != nil && o.Set != nil {
-		if !p.Set.Contains(o.Set) || !p.initialCovers(o) && o.Set.Contains(p.Set) {
+		if !p.Set.Contains(o.Set) || !p.snapshotCovers(o) && o.Set.Contains(p.Set) {
 			return false
 		}
 		return p.partialsCover(o)
@@ -211,25 +211,25 @@ func (p Position) Covers(o Position) bool {
 		return err == nil && (c > 0 || c == 0 && p.Pos > o.Pos)
 	}
 	// What is published in part begins there in both.
-	return p.initialCovers(o) && p.partialsCover(o)
+	return p.snapshotCovers(o) && p.partialsCover(o)
 }
 
-// initialCovers compares how far the initial rows are at the same place in the binlog.
-func (p Position) initialCovers(o Position) bool {
+// snapshotCovers compares how far the snapshot rows are at the same place in the binlog.
+func (p Position) snapshotCovers(o Position) bool {
 	switch {
-	case p.Initial == nil:
+	case p.Snapshot == nil:
 		return true
-	case o.Initial == nil:
+	case o.Snapshot == nil:
 		return false
 	default:
-		return p.Initial.Begun > o.Initial.Begun || p.Initial.Begun == o.Initial.Begun && p.Initial.Rows >= o.Initial.Rows
+		return p.Snapshot.Begun > o.Snapshot.Begun || p.Snapshot.Begun == o.Snapshot.Begun && p.Snapshot.Rows >= o.Snapshot.Rows
 	}
 }
 
 // String is for logs and people: the set or file:pos, with what is unfinished.
 func (p Position) String() string {
-	if p.Initial != nil {
-		return fmt.Sprintf("%d initial rows before %s", p.Initial.Rows, p.place())
+	if p.Snapshot != nil {
+		return fmt.Sprintf("%d snapshot rows before %s", p.Snapshot.Rows, p.place())
 	}
 	return p.place()
 }

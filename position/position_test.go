@@ -37,7 +37,7 @@ func TestB006TagIsNotDropped(t *testing.T) {
 	p := Position{Set: NewSet(MySQL)}
 	for _, text := range []string{uuidA + ":app:5", uuidA + ":1"} {
 		g := mustGTID(t, text)
-		p.Advance(Mark{GTID: g, First: g.Seq})
+		p.Advance(Commit{GTID: g, First: g.Seq})
 	}
 	if got, want := p.Set.String(), uuidA+":1:app:5"; got != want {
 		t.Fatalf("set is %s, want %s", got, want)
@@ -81,7 +81,7 @@ func TestB007TaggedSetsRoundTrip(t *testing.T) {
 func TestB008GapsStay(t *testing.T) {
 	p := Position{Flavor: MySQL, Set: mustSet(t, MySQL, uuidA+":1-7")}
 	g9 := mustGTID(t, uuidA+":9")
-	p.Advance(Mark{GTID: g9, First: 9})
+	p.Advance(Commit{GTID: g9, First: 9})
 	if got, want := p.Set.String(), uuidA+":1-7:9"; got != want {
 		t.Fatalf("set is %s, want %s", got, want)
 	}
@@ -89,7 +89,7 @@ func TestB008GapsStay(t *testing.T) {
 	if p.Set.Has(g8) {
 		t.Fatal("transaction 8 is claimed although it was not read")
 	}
-	p.Advance(Mark{GTID: g8, First: 8})
+	p.Advance(Commit{GTID: g8, First: 8})
 	if got, want := p.Set.String(), uuidA+":1-9"; got != want {
 		t.Fatalf("set is %s, want %s", got, want)
 	}
@@ -115,14 +115,14 @@ func TestB017FileNamesAreOrderedByNumber(t *testing.T) {
 	}
 }
 
-func TestMarksOfForeignTransactionsJoin(t *testing.T) {
+func TestCommitsOfForeignTransactionsJoin(t *testing.T) {
 	g := func(s string) GTID { return mustGTID(t, s) }
-	at := func(s string, first uint64) Mark {
-		return Mark{GTID: g(s), First: first, File: "b.000001", Pos: 10 * first}
+	at := func(s string, first uint64) Commit {
+		return Commit{GTID: g(s), First: first, File: "b.000001", Pos: 10 * first}
 	}
 	tests := []struct {
 		name      string
-		a, b      Mark
+		a, b      Commit
 		join      bool
 		wantFirst uint64
 	}{
@@ -130,8 +130,8 @@ func TestMarksOfForeignTransactionsJoin(t *testing.T) {
 		{"a gap", at(uuidA+":5", 3), at(uuidA+":7", 7), false, 3},
 		{"another source", at(uuidA+":5", 3), at(uuidB+":6", 6), false, 3},
 		{"another tag", at(uuidA+":5", 3), at(uuidA+":t:6", 6), false, 3},
-		{"file positions", Mark{File: "b.000001", Pos: 4}, Mark{File: "b.000002", Pos: 4}, true, 0},
-		{"GTID after none", Mark{File: "b.000001", Pos: 4}, at(uuidA+":6", 6), false, 0},
+		{"file positions", Commit{File: "b.000001", Pos: 4}, Commit{File: "b.000002", Pos: 4}, true, 0},
+		{"GTID after none", Commit{File: "b.000001", Pos: 4}, at(uuidA+":6", 6), false, 0},
 		{"MariaDB, other server of the domain", at("0-1-5", 5), at("0-2-6", 6), true, 5},
 	}
 	for _, tt := range tests {
@@ -210,20 +210,20 @@ func TestMariaDBPositionMovesWithTheBinlog(t *testing.T) {
 func TestPartIsKnownUntilTheWhole(t *testing.T) {
 	g := func(text string) GTID { return mustGTID(t, text) }
 	for _, tt := range []struct {
-		name string
-		from Position
-		mark Mark
-		kept bool
+		name   string
+		from   Position
+		commit Commit
+		kept   bool
 	}{
-		{"another transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Mark{GTID: g(uuidA + ":9"), First: 9}, true},
-		{"another server's", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Mark{GTID: g(uuidB + ":1"), First: 1}, true},
-		{"another domain's", Position{Set: mustSet(t, MariaDB, "0-1-9"), Partials: []Partial{{GTID: g("0-1-10"), Rows: inserted(5)}}}, Mark{GTID: g("1-1-3"), First: 3}, true},
-		{"the transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Mark{GTID: g(uuidA + ":10"), First: 10}, false},
-		{"a run with it", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: g(uuidA + ":9"), Rows: inserted(5)}}}, Mark{GTID: g(uuidA + ":10"), First: 9}, false},
-		{"by file", Position{File: "b.000001", Pos: 4, Partials: []Partial{{Rows: inserted(5)}}}, Mark{File: "b.000001", Pos: 200}, false},
+		{"another transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Commit{GTID: g(uuidA + ":9"), First: 9}, true},
+		{"another server's", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Commit{GTID: g(uuidB + ":1"), First: 1}, true},
+		{"another domain's", Position{Set: mustSet(t, MariaDB, "0-1-9"), Partials: []Partial{{GTID: g("0-1-10"), Rows: inserted(5)}}}, Commit{GTID: g("1-1-3"), First: 3}, true},
+		{"the transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Commit{GTID: g(uuidA + ":10"), First: 10}, false},
+		{"a run with it", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: g(uuidA + ":9"), Rows: inserted(5)}}}, Commit{GTID: g(uuidA + ":10"), First: 9}, false},
+		{"by file", Position{File: "b.000001", Pos: 4, Partials: []Partial{{Rows: inserted(5)}}}, Commit{File: "b.000001", Pos: 200}, false},
 	} {
 		p := tt.from
-		p.Advance(tt.mark)
+		p.Advance(tt.commit)
 		if (p.Partials != nil) != tt.kept {
 			t.Errorf("%s: what is published in part is %+v", tt.name, p.Partials)
 		}
@@ -252,7 +252,7 @@ func TestPositionSurvivesStorage(t *testing.T) {
 		t.Fatalf("read back %+v from %s", back, raw)
 	}
 	clone := p
-	clone.Advance(Mark{GTID: mustGTID(t, uuidA+":9"), First: 9})
+	clone.Advance(Commit{GTID: mustGTID(t, uuidA+":9"), First: 9})
 	if p.Set.Has(mustGTID(t, uuidA+":9")) || p.Partials == nil {
 		t.Fatal("a copy moves with the original")
 	}
@@ -360,7 +360,7 @@ func BenchmarkAdvance(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		g.Seq++
-		p.Advance(Mark{GTID: g, First: g.Seq, File: "b.000001", Pos: g.Seq})
+		p.Advance(Commit{GTID: g, First: g.Seq, File: "b.000001", Pos: g.Seq})
 	}
 }
 

@@ -12,24 +12,24 @@ import (
 // source gave none; or Initial, for a row that stood in its table at a start. It is a
 // comparable value.
 type Row struct {
-	GTID    GTID
-	File    string
-	Pos     uint64
-	Initial InitialRow
+	GTID     GTID
+	File     string
+	Pos      uint64
+	Snapshot SnapshotRow
 	// N is the number of the row among the transaction's outbox rows, from 0.
 	N uint64
 }
 
-// InitialRow names a row that stood in its table at the start that Begun tells: by its
+// SnapshotRow names a row that stood in its table at the start that Begun tells: by its
 // number among all of them, from 1. Their order is fixed at the start, whatever is written
 // later. The zero value is none.
-type InitialRow struct{ Begun, Number uint64 }
+type SnapshotRow struct{ Begun, Number uint64 }
 
 // Row returns where row n (from 0) of m's transaction is.
-func (m Mark) Row(n uint64) Row {
-	switch in := m.Initial; {
+func (m Commit) Row(n uint64) Row {
+	switch in := m.Snapshot; {
 	case in != nil:
-		return Row{Initial: InitialRow{in.Begun, in.Rows}, N: n}
+		return Row{Snapshot: SnapshotRow{in.Begun, in.Rows}, N: n}
 	case m.GTID.IsZero():
 		return Row{File: m.File, Pos: m.Pos, N: n}
 	default:
@@ -37,17 +37,17 @@ func (m Mark) Row(n uint64) Row {
 	}
 }
 
-// IsInitial reports a row that stood in its table at the start.
-func (r Row) IsInitial() bool { return r.Initial != InitialRow{} }
+// IsSnapshot reports a row that stood in its table at the start.
+func (r Row) IsSnapshot() bool { return r.Snapshot != SnapshotRow{} }
 
-// initialText begins the text of a row from before a start, in a transaction's place.
-const initialText = "initial:"
+// snapshotText begins the text of a row from before a start, in a transaction's place.
+const snapshotText = "snapshot:"
 
-// Place is the transaction as text: its GTID, file:pos, or initial:begun:number.
-func (r Row) Place() string {
+// Place is the transaction as text: its GTID, file:pos, or snapshot:begun:number.
+func (r Row) TransactionID() string {
 	switch {
-	case r.IsInitial():
-		return fmt.Sprintf("%s%d:%d", initialText, r.Initial.Begun, r.Initial.Number)
+	case r.IsSnapshot():
+		return fmt.Sprintf("%s%d:%d", snapshotText, r.Snapshot.Begun, r.Snapshot.Number)
 	case r.GTID.IsZero():
 		return r.File + ":" + strconv.FormatUint(r.Pos, 10)
 	default:
@@ -57,7 +57,7 @@ func (r Row) Place() string {
 
 // String is the transaction and, after a "#", the number of the row from 1, as
 // people and headers count: "3e11fa47-71ca-11e1-9e33-c80aa9429562:23#2".
-func (r Row) String() string { return r.Place() + "#" + strconv.FormatUint(r.N+1, 10) }
+func (r Row) String() string { return r.TransactionID() + "#" + strconv.FormatUint(r.N+1, 10) }
 
 // ParseRow reads the text that String writes.
 func ParseRow(s string) (Row, error) {
@@ -77,16 +77,16 @@ func RowOf(tx string, n uint64) (Row, error) {
 	if g, err := ParseGTID(tx); err == nil && !g.IsZero() {
 		return Row{GTID: g, N: n}, nil
 	}
-	if text, ok := strings.CutPrefix(tx, initialText); ok {
+	if text, ok := strings.CutPrefix(tx, snapshotText); ok {
 		begun, number, _ := strings.Cut(text, ":")
-		in := InitialRow{}
+		in := SnapshotRow{}
 		var err1, err2 error
 		in.Begun, err1 = strconv.ParseUint(begun, 10, 64)
 		in.Number, err2 = strconv.ParseUint(number, 10, 64)
 		if err := errors.Join(err1, err2); err != nil || in.Number == 0 {
-			return Row{}, fmt.Errorf("parsing transaction %q: want initial:begun:number, both as the connector says them", tx)
+			return Row{}, fmt.Errorf("parsing transaction %q: want snapshot:begun:number, both as the connector says them", tx)
 		}
-		return Row{Initial: in, N: n}, nil
+		return Row{Snapshot: in, N: n}, nil
 	}
 	cut := strings.LastIndexByte(tx, ':')
 	if cut <= 0 {
@@ -106,9 +106,9 @@ func RowOf(tx string, n uint64) (Row, error) {
 // GTID that can be told of the binlogs of one server only; elsewhere it is false, and
 // so it is of the rows of a transaction that is published in part.
 func (p Position) CoversRow(r Row) bool {
-	if r.IsInitial() {
-		in := p.Initial
-		return in == nil || in.Begun > r.Initial.Begun || in.Begun == r.Initial.Begun && in.Rows >= r.Initial.Number
+	if r.IsSnapshot() {
+		in := p.Snapshot
+		return in == nil || in.Begun > r.Snapshot.Begun || in.Begun == r.Snapshot.Begun && in.Rows >= r.Snapshot.Number
 	}
 	if !r.GTID.IsZero() {
 		return p.Set != nil && p.Set.Has(r.GTID)

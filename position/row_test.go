@@ -12,12 +12,12 @@ func TestRowsAreText(t *testing.T) {
 			t.Errorf("%s came back as %s", text, r)
 		}
 	}
-	for _, text := range []string{"", sid + ":23", sid + ":23#0", sid + ":23#x", "#1", "binlog:4#1", "binlog.1:x#1", "nonsense#1", sid + ":0#1", "initial:7#1", "initial:7:0#1", "initial:x:7#1"} {
+	for _, text := range []string{"", sid + ":23", sid + ":23#0", sid + ":23#x", "#1", "binlog:4#1", "binlog.1:x#1", "nonsense#1", sid + ":0#1", "snapshot:7#1", "snapshot:7:0#1", "snapshot:x:7#1"} {
 		if r, err := ParseRow(text); err == nil {
 			t.Errorf("%q was read as %s", text, r)
 		}
 	}
-	m := Mark{GTID: GTID{Domain: 0, Server: 1, Seq: 7}, File: "b.1", Pos: 9}
+	m := Commit{GTID: GTID{Domain: 0, Server: 1, Seq: 7}, File: "b.1", Pos: 9}
 	if got := m.Row(2).String(); got != "0-1-7#3" {
 		t.Error(got)
 	}

@@ -8,6 +8,6 @@ import (
 
 func ExampleScan() {
 	s := schema.Scan([]byte("ALTER TABLE outbox RENAME COLUMN payload TO body"), "shop")
-	fmt.Println(s.Tables, s.Reshapes)
+	fmt.Println(s.Tables, s.AltersColumns)
 	// Output: [shop.outbox] true
 }

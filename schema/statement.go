@@ -70,10 +70,10 @@ type Statement struct {
 	// that is renamed. Brings is true for DDL that may put rows into them: a partition
 	// that is exchanged, a tablespace that is imported, a table that takes the name.
 	Removes, Brings bool
-	// Reshapes is true for DDL after which other columns may stand where the old
+	// AltersColumns is true for DDL after which other columns may stand where the old
 	// ones stood, of the same number and types: columns that are renamed, moved or
 	// replaced, and tables that take another one's place.
-	Reshapes bool
+	AltersColumns bool
 	// OpensTransaction is true for CREATE TABLE ... START TRANSACTION, by which
 	// MySQL 8.0.21+ logs CREATE TABLE ... SELECT: the rows follow, and the
 	// transaction goes on to its own COMMIT. (MariaDB logs a plain CREATE TABLE
@@ -143,7 +143,7 @@ func (s *Statement) add(o *Statement) {
 	}
 	s.Everything = s.Everything || o.Everything
 	s.WritesRows = s.WritesRows || o.WritesRows
-	s.Reshapes = s.Reshapes || o.Reshapes
+	s.AltersColumns = s.AltersColumns || o.AltersColumns
 	s.Deletes, s.Updates = s.Deletes && o.Deletes, s.Updates && o.Updates
 	s.Removes, s.Brings = s.Removes || o.Removes, s.Brings || o.Brings
 	s.OpensTransaction = s.OpensTransaction || o.OpensTransaction

@@ -50,11 +50,11 @@ func (s *scanner) object(verb token) {
 		case what.is("DEFINER"):
 			s.definer()
 		case what.isAny("TABLE", "TABLES"):
-			s.out.Reshapes, s.out.Removes = replaces, replaces
+			s.out.AltersColumns, s.out.Removes = replaces, replaces
 			s.tableDDL(verb)
 			return
 		case what.isAny("DATABASE", "SCHEMA"):
-			s.out.Reshapes, s.out.Removes = replaces, replaces
+			s.out.AltersColumns, s.out.Removes = replaces, replaces
 			s.database()
 			return
 		case what.is("INDEX"):
@@ -135,7 +135,7 @@ func (s *scanner) alterTable() {
 		s.advance()
 		switch {
 		case word.isAny("CHANGE", "MODIFY"):
-			s.out.Reshapes = true
+			s.out.AltersColumns = true
 		case word.is("ADD"):
 			added = true
 		case word.is("DROP"):
@@ -151,7 +151,7 @@ func (s *scanner) alterTable() {
 			if s.cur.isAny("INDEX", "KEY", "CONSTRAINT") {
 				continue
 			}
-			s.out.Reshapes = true
+			s.out.AltersColumns = true
 			if s.cur.is("COLUMN") {
 				continue
 			}
@@ -167,7 +167,7 @@ func (s *scanner) alterTable() {
 			s.table()
 		}
 	}
-	s.out.Reshapes = s.out.Reshapes || added && dropped
+	s.out.AltersColumns = s.out.AltersColumns || added && dropped
 }
 
 // rename reads a TO b, c TO d; both sides change.
@@ -176,7 +176,7 @@ func (s *scanner) rename() {
 		return // RENAME USER
 	}
 	s.skip("IF", "EXISTS")
-	s.out.Reshapes, s.out.Removes, s.out.Brings = true, true, true
+	s.out.AltersColumns, s.out.Removes, s.out.Brings = true, true, true
 	for {
 		s.table()
 		if s.accept("WAIT") {

@@ -316,7 +316,7 @@ func TestB037ReshapingDDL(t *testing.T) {
 		"OPTIMIZE TABLE outbox":                                            false,
 		"CREATE INDEX i ON outbox (a)":                                     false,
 	} {
-		if s := Scan([]byte(sql), "shop"); s.Reshapes != want || !s.Touches(Name{"shop", "outbox"}) {
+		if s := Scan([]byte(sql), "shop"); s.AltersColumns != want || !s.Touches(Name{"shop", "outbox"}) {
 			t.Errorf("%s: %+v", sql, s)
 		}
 	}

@@ -5,7 +5,7 @@ import "github.com/binlog-outbox/binlog-outbox/position"
 // Group is a transaction with the records of its rows: a whole one, a run of
 // consecutive ones without records, or a part of one that is too large for one batch.
 type Group struct {
-	Mark    position.Mark
+	Commit  position.Commit
 	Records []Record
 	// Skipped is how many of the rows are counted and have no record.
 	Skipped uint64
@@ -40,14 +40,14 @@ func Count(groups []Group) int {
 // Over returns where a connector is that was at p when groups are durable, too. A part
 // of a transaction is the last of them. The error is AddPartial's.
 func Over(p position.Position, groups []Group) (position.Position, error) {
-	var marks []position.Mark
+	var commits []position.Commit
 	for i := range groups {
 		p.Seq += uint64(len(groups[i].Records)) + groups[i].Skipped
 		if groups[i].Final() {
-			marks = position.AppendMark(marks, groups[i].Mark)
+			commits = position.AppendCommit(commits, groups[i].Commit)
 		}
 	}
-	p.Advance(marks...)
+	p.Advance(commits...)
 	if n := len(groups); n > 0 && !groups[n-1].Final() {
 		return p, p.AddPartial(*groups[n-1].Part)
 	}

@@ -15,7 +15,7 @@ func ExampleOver() {
 	at := position.Position{Flavor: position.MySQL, Set: position.NewSet(position.MySQL)}
 	at.Set.AddRange(position.GTID{SID: server, Seq: 10}, 1)
 	next, err := txn.Over(at, []txn.Group{{
-		Mark:    position.Mark{GTID: position.GTID{SID: server, Seq: 11}, First: 11},
+		Commit:  position.Commit{GTID: position.GTID{SID: server, Seq: 11}, First: 11},
 		Records: []txn.Record{{Topic: "outbox.event.Order"}},
 	}})
 	fmt.Println(next.Set, next.Seq, err)

@@ -22,12 +22,12 @@ type Record struct {
 	// Row is the number of the record's row among the outbox rows of its transaction,
 	// from 0. Event stands for the id of its event; 0 when nobody will ask for it.
 	Row, Event uint64
-	// Place is where the record is. The sink sets it when it is acknowledged.
-	Place Place
+	// PartitionOffset is where the record is. The sink sets it when it is acknowledged.
+	PartitionOffset PartitionOffset
 }
 
-// Place is where a record is in its topic.
-type Place struct {
+// PartitionOffset is where a record is in its topic.
+type PartitionOffset struct {
 	Partition int32
 	Offset    int64 // negative when the broker did not say it
 }

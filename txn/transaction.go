@@ -9,9 +9,9 @@ import (
 // consecutive committed transactions without any, or one part of a transaction
 // that is too large to hold.
 type Transaction struct {
-	// Mark is where the source stands after the transaction. For a part that is
+	// Commit is where the source stands after the transaction. For a part that is
 	// not Final it names the transaction, which is not yet published as a whole.
-	Mark position.Mark
+	Commit position.Commit
 	// Rows are the inserted outbox rows, and the updated ones if canal.Config.Updates asks
 	// for them, in binlog order; empty for a run.
 	Rows []schema.Row

@@ -4,7 +4,7 @@ import { ask } from "./ask.js";
 import { get, readiness, write } from "./api.js";
 import { attr, byId, facts, h, keyed, rows, show, text } from "./dom.js";
 import { count, duration, moment } from "./format.js";
-import { draw, drawAside, record, recordLatency } from "./connectors.js";
+import { draw, drawUnpublished, record, recordLatency } from "./connectors.js";
 import { follow } from "./live.js";
 import { judge, verdict } from "./judge.js";
 import { link } from "./runbooks.js";
@@ -44,7 +44,7 @@ function drawStatus() {
     say(`${name}: ${action} was asked for`);
     refreshAudit();
   });
-  drawAside(status);
+  drawUnpublished(status);
 }
 
 function drawCluster() {

@@ -6,7 +6,7 @@ import { attr, byId, facts, h, keyed, rows, show, text } from "./dom.js";
 import { age, ago, bytes, clock, count, duration, moment, plural, rate } from "./format.js";
 import { chart } from "./chart.js";
 import { buckets, quantile, Rates, Series } from "./history.js";
-import { isPurgeRisk, judge, lagLimit, surveyAge } from "./judge.js";
+import { isPurgeRisk, judge, lagLimit, statusAge } from "./judge.js";
 import { address, advice, inline, title } from "./runbooks.js";
 
 const histogram = "binlog_outbox_end_to_end_latency_seconds";
@@ -59,7 +59,7 @@ function make(name, done) {
   f.name.id = `name-${name}`;
   e.setAttribute("aria-labelledby", f.name.id);
   e.querySelector(".actions").setAttribute("aria-label", `Actions on ${name}`);
-  f.aside.addEventListener("click", () => setAside(e.connector, f.name, () => done(name, "a decision about the row")));
+  f.unpublished.addEventListener("click", () => decideRow(e.connector, f.name, () => done(name, "a decision about the row")));
   for (const b of e.parts.buttons) {
     b.addEventListener("click", () => change(b.dataset.action, e.connector, f.name, () => done(name, b.dataset.action)));
   }
@@ -115,7 +115,7 @@ function trouble(e, c, j) {
   const { f } = e.parts, err = c.last_error;
   const what = err ? `${err.code} ${err.message} ${err.retry_at ?? ""}` : j.runbook ?? "";
   show(f.trouble, what !== "");
-  show(f.aside, c.state === "failed" && Boolean(err?.transaction) && err.row > 0);
+  show(f.unpublished, c.state === "failed" && Boolean(err?.transaction) && err.row > 0);
   attr(f.trouble, "data-level", err && !err.retry_at ? "bad" : j.level === "bad" ? "bad" : "warn");
   if (err) {
     text(f["error-title"], `${err.code}, ${ago(err.at)}`);
@@ -156,7 +156,7 @@ async function advise(e, err, j) {
 }
 
 function tiles(c) {
-  const k = kept(c.name), b = c.backlog ?? {}, old = surveyAge(c);
+  const k = kept(c.name), b = c.backlog ?? {}, old = statusAge(c);
   const last = (s) => s.points.findLast((p) => p[1] != null)?.[1];
   const waits = [b.transactions != null ? plural(b.transactions, "transaction") : "", b.bytes != null ? bytes(b.bytes) : ""].filter(Boolean).join(", ");
   return [
@@ -167,7 +167,7 @@ function tiles(c) {
     ["Not read yet", { text: b.transactions === 0 || b.bytes === 0 ? "nothing" : waits || "not known", title: `What the source has and was not read, of all tables${c.backlog ? `; asked ${ago(b.at)}` : ""}` }],
     ["Purged at the earliest", { text: b.headroom_seconds == null ? (c.backlog ? "never by itself" : "not known") : b.headroom_seconds > 0 ? `in ${duration(b.headroom_seconds)}` : "now", level: isPurgeRisk(b) ? "bad" : "", title: "Least time until the source may purge the binlog that is needed next" }],
     ["Published", { text: count(c.published_records), title: "Records since this process started" }],
-    ["Set aside", { text: c.set_aside.rows ? plural(c.set_aside.rows, "row") : "none", level: c.set_aside.rows ? "warn" : "", title: "Rows that could not be published, since this process started" }],
+    ["Not published", { text: c.unpublished.rows ? plural(c.unpublished.rows, "row") : "none", level: c.unpublished.rows ? "warn" : "", title: "Rows that could not be published, since this process started" }],
   ];
 }
 
@@ -175,7 +175,7 @@ function tiles(c) {
 // first, and both are open while it streams.
 function health(c) {
   if (c.state === "unassigned") return [["Published up to", published(c)]];
-  const s = c.source, runs = c.state === "running", streams = ["streaming", "initial rows", "finished"].includes(c.phase);
+  const s = c.source, runs = c.state === "running", streams = ["streaming", "snapshot rows", "finished"].includes(c.phase);
   const source = s
     ? { level: s.connected ? "ok" : "bad", text: `${s.connected ? "connected" : "not connected"}: ${s.flavor === "mariadb" ? "MariaDB" : "MySQL"} ${s.server_version}, heard ${duration(s.last_event_or_heartbeat_age_seconds)} ago` }
     : { level: runs ? "warn" : "off", text: runs ? (/source|start/.test(c.phase ?? "") ? c.phase : "not open") : "not open" };
@@ -187,7 +187,7 @@ function health(c) {
     ["Sink", sink],
     ["Reads at", s?.binlog_file ? `${s.binlog_file}:${s.binlog_position}` : ""],
     ["Published up to", published(c)],
-    ["Terms", c.terms > 1 ? `${count(c.terms)} since this process started` : ""],
+    ["Sessions", c.sessions > 1 ? `${count(c.sessions)} since this process started` : ""],
   ];
 }
 
@@ -231,29 +231,29 @@ function change(action, c, after, done) {
   });
 }
 
-function setAside(c, after, done) {
+function decideRow(c, after, done) {
   const { transaction, row } = c.last_error;
   ask({
-    title: `Go on without row ${count(row)}?`, confirm: "Set the row aside", danger: true, after,
+    title: `Go on without row ${count(row)}?`, confirm: "Skip or dead-letter the row", danger: true, after,
     message: `Row ${count(row)} of transaction ${transaction} is not published to its topic, and ${c.name} goes on behind it. That holds for this row alone, and needs the role admin.`,
-    fields: [{ name: "action", label: "What becomes of it", value: "dead_letter", options: [["dead_letter", "to the topic of dead letters"], ["skip", "nothing: it is skipped"]] }],
+    fields: [{ name: "action", label: "What becomes of it", value: "dead_letter", options: [["dead_letter", "to the dead-letter topic"], ["skip", "nothing: it is skipped"]] }],
     send: async (filled) => {
-      await write("POST", `v1/connectors/${encodeURIComponent(c.name)}/set-aside`, { ...filled, transaction, row });
+      await write("POST", `v1/connectors/${encodeURIComponent(c.name)}/unpublished-rows`, { ...filled, transaction, row });
       done();
     },
   });
 }
 
-// drawAside shows the rows of all connectors that were set aside, the last first.
-export function drawAside(status) {
-  const all = status.connectors.flatMap((c) => (c.set_aside.last ?? []).map((r) => ({ ...r, connector: c.name })))
+// drawUnpublished shows the rows of all connectors that were skipped or dead-lettered, the last first.
+export function drawUnpublished(status) {
+  const all = status.connectors.flatMap((c) => (c.unpublished.last ?? []).map((r) => ({ ...r, connector: c.name })))
     .sort((a, b) => b.at.localeCompare(a.at));
-  const total = status.connectors.reduce((n, c) => n + c.set_aside.rows, 0);
-  show(byId("no-aside"), total === 0);
-  show(byId("aside-scroll"), all.length > 0);
-  show(byId("aside-hint"), total > all.length);
-  text(byId("aside-hint"), `The last ${count(all.length)} of ${count(total)} since this process started.`);
-  rows(byId("aside"), all, (r) => `${r.connector} ${r.transaction} ${r.row} ${r.at}`, (r) => [
+  const total = status.connectors.reduce((n, c) => n + c.unpublished.rows, 0);
+  show(byId("no-unpublished"), total === 0);
+  show(byId("unpublished-scroll"), all.length > 0);
+  show(byId("unpublished-hint"), total > all.length);
+  text(byId("unpublished-hint"), `The last ${count(all.length)} of ${count(total)} since this process started.`);
+  rows(byId("unpublished"), all, (r) => `${r.connector} ${r.transaction} ${r.row} ${r.at}`, (r) => [
     { text: moment(r.at), title: r.at }, r.connector, r.action === "dead_letter" ? "dead letter" : "skipped",
     `${r.row}${r.table ? ` of ${r.table}` : ""}`, r.transaction, `${r.cause}: ${r.message}`,
   ]);

@@ -4,7 +4,7 @@ import { age, count, duration, list, plural } from "./format.js";
 
 export const lagLimit = 60; // seconds, as BinlogOutboxLagHigh
 const purgeLimit = 6 * 3600; // as BinlogOutboxBinlogPurgeRisk
-const surveyLimit = 300; // as BinlogOutboxLagUnknown
+const statusLimit = 300; // as BinlogOutboxLagUnknown
 
 // isPurgeRisk is true when the source may soon purge what is needed next: less than
 // six hours, and less than half of what it keeps.
@@ -13,10 +13,10 @@ export function isPurgeRisk(backlog) {
   return left != null && left < purgeLimit && !(left >= (backlog.retention_seconds ?? Infinity) / 2);
 }
 
-// surveyAge is how old lag and backlog are, in seconds, when that is too old.
-export function surveyAge(c) {
+// statusAge is how old lag and backlog are, in seconds, when that is too old.
+export function statusAge(c) {
   const old = c.backlog ? age(c.backlog.at) : null;
-  return old > surveyLimit ? old : null;
+  return old > statusLimit ? old : null;
 }
 
 // judge returns {level, state, problem, runbook}: level is ok, busy, warn, bad, off or
@@ -31,7 +31,7 @@ export function judge(c) {
       problem: left > 0 ? `is ${c.state}, and the source may purge what it needs next in ${duration(left)}` : "needs a binlog that the source may have purged" };
   }
   if (c.state === "paused" || c.state === "stopped") return { level: "off", state: c.state === "paused" ? "Paused" : "Stopped", problem: `is ${c.state}${c.wanted.by ? ` by ${c.wanted.by}` : ""}: nothing is published` };
-  if (c.phase === "initial rows") return { level: "ok", state: "Initial rows", problem: initial(c.initial) };
+  if (c.phase === "snapshot rows") return { level: "ok", state: "Snapshot rows", problem: snapshotProgress(c.snapshot) };
   if (c.phase === "finished") return { level: "ok", state: "Finished", problem: "has published the rows that stood in its tables, which is all that it was to do" };
   if (c.phase !== "streaming") {
     if (e) return { level: "warn", state: "Retrying", problem: `can't publish at the moment (${e.code}) and tries again by itself` };
@@ -39,11 +39,11 @@ export function judge(c) {
   }
   if (c.source && !c.source.connected) return { level: "warn", state: "Disconnected", problem: "has lost its source and connects again by itself" };
   if (c.lag_seconds > lagLimit) return { level: "warn", state: "Behind", problem: `is ${duration(c.lag_seconds)} behind`, runbook: "BinlogOutboxLagHigh" };
-  if (surveyAge(c)) return { level: "warn", state: "Streaming", problem: "does not know its lag: the source does not say how far it is", runbook: "BinlogOutboxLagUnknown" };
+  if (statusAge(c)) return { level: "warn", state: "Streaming", problem: "does not know its lag: the source does not say how far it is", runbook: "BinlogOutboxLagUnknown" };
   return { level: "ok", state: "Streaming" };
 }
 
-function initial(i) {
+function snapshotProgress(i) {
   if (!i) return "publishes the rows that stood in its tables at the start";
   const of = i.estimated_rows ? ` of about ${count(Math.max(i.estimated_rows, i.rows))}` : "";
   return `publishes the rows that stood in its tables at the start: ${count(i.rows)}${of}, ${i.done_tables} of ${plural(i.tables, "table")} done`;

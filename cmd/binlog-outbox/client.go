@@ -22,7 +22,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/node"
 )
 
-// remote is what the verbs that ask a node have in common: the flags that say
+// remote is what the commands that ask a node have in common: the flags that say
 // which node, and how to ask it.
 type remote struct {
 	p *program

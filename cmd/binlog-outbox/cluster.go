@@ -29,7 +29,7 @@ func newCluster(p *program) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newClusterRecover(p), newClusterRestore(p))
-	c.AddCommand(p.remote(c).clusterVerbs()...)
+	c.AddCommand(p.remote(c).clusterCommands()...)
 	return c
 }
 

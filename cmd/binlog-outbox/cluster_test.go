@@ -50,7 +50,7 @@ func ranNode(t *testing.T) (dataDir, snapshot string) {
 	return dataDir, snapshot
 }
 
-func TestB094ClusterVerbs(t *testing.T) {
+func TestB094ClusterCommands(t *testing.T) {
 	dir, snapshot := ranNode(t)
 	empty := t.TempDir()
 	tests := []struct {

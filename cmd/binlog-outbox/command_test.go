@@ -70,7 +70,7 @@ func TestB110ExitCodes(t *testing.T) {
 	}{
 		"help":                 {[]string{"--help"}, exitOK, ""},
 		"good":                 {[]string{"validate", "-c", good}, exitOK, ""},
-		"unknown verb":         {[]string{"rum"}, exitUsage, "binlog-outbox: unknown command \"rum\" for \"binlog-outbox\"; see binlog-outbox --help\n"},
+		"unknown command":      {[]string{"rum"}, exitUsage, "binlog-outbox: unknown command \"rum\" for \"binlog-outbox\"; see binlog-outbox --help\n"},
 		"unknown flag":         {[]string{"validate", "--prob"}, exitUsage, "binlog-outbox: unknown flag: --prob; see binlog-outbox validate --help\n"},
 		"arguments":            {[]string{"version", "now"}, exitUsage, "binlog-outbox: unknown command \"now\" for \"binlog-outbox version\"; see binlog-outbox version --help\n"},
 		"no such format":       {[]string{"version", "-o", "xml"}, exitUsage, "binlog-outbox: the output format \"xml\" is not possible; json is; see binlog-outbox --help\n"},
@@ -150,7 +150,7 @@ func TestLayers(t *testing.T) {
 	has(show(only), "name: a")
 }
 
-// TestB107NothingIsShown puts a password and runs every verb that prints.
+// TestB107NothingIsShown puts a password and runs every command that prints.
 func TestB107NothingIsShown(t *testing.T) {
 	yaml, connector, worker := write(t, "node.yaml", goodYAML()), write(t, "orders.json", goodJSON), write(t, "w.properties", goodWorker)
 	for _, args := range [][]string{

@@ -83,7 +83,7 @@ func TestDoctor(t *testing.T) {
 		"cut off": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Source.Connected = false }, node.CheckOK, exitUnhealthy, []string{"lost its source", "NotStreaming.md"}},
 		"purged":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.Backlog.HeadroomSeconds = 0 }, node.CheckOK, exitFailed, []string{"BinlogPurgeRisk.md"}},
 		"unseen":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.UnseenTopics = []string{"order.events"} }, node.CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
-		"asides":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.SetAside.Rows = 2 }, node.CheckOK, exitUnhealthy, []string{"set-aside list", "RowsSetAside.md"}},
+		"asides":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Unpublished.Rows = 2 }, node.CheckOK, exitUnhealthy, []string{"rows list", "RowsUnpublished.md"}},
 		"unknown": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Connectors = nil }, node.CheckOK, exitUnhealthy, []string{"does not have it"}},
 		"stranger": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) {
 			s.Connectors = append(s.Connectors, admin.Connector{Name: "put", State: "failed"})
@@ -142,7 +142,7 @@ func TestDoctorAtARealNode(t *testing.T) {
 	}
 }
 
-// TestManAndCompletion: each verb has its page, and the shells get their scripts.
+// TestManAndCompletion: each command has its page, and the shells get their scripts.
 func TestManAndCompletion(t *testing.T) {
 	dir := t.TempDir()
 	if code, _, errs := (command{}).run(t, "man", dir); code != exitOK {
@@ -152,7 +152,7 @@ func TestManAndCompletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"binlog-outbox.1", "binlog-outbox-run.1", "binlog-outbox-trace.1", "binlog-outbox-offset-set.1"} {
+	for _, want := range []string{"binlog-outbox.1", "binlog-outbox-run.1", "binlog-outbox-events-find.1", "binlog-outbox-offset-set.1"} {
 		if !slices.Contains(pages, filepath.Join(dir, want)) {
 			t.Errorf("there is no %s", want)
 		}

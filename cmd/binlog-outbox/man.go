@@ -12,7 +12,7 @@ import (
 // newMan is for those who make packages.
 func newMan() *cobra.Command {
 	return &cobra.Command{
-		Use: "man DIR", Short: "Write a man page for each verb into a directory", Hidden: true, Args: cobra.ExactArgs(1),
+		Use: "man DIR", Short: "Write a man page for each command into a directory", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err

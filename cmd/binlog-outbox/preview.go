@@ -16,7 +16,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
-// newPreview is the verb preview.
+// newPreview is the command preview.
 func newPreview(p *program) *cobra.Command {
 	var name, from, gtids string
 	var limit int
@@ -75,7 +75,7 @@ func preview(ctx context.Context, cfg *config.Config, c *config.Connector, from 
 	out := json.NewEncoder(to)
 	out.SetEscapeHTML(false)
 	printed := 0
-	return node.Preview(ctx, cfg, c, from, gtids, func(rec *txn.Record, m *position.Mark) (more bool, _ error) {
+	return node.Preview(ctx, cfg, c, from, gtids, func(rec *txn.Record, m *position.Commit) (more bool, _ error) {
 		if err := out.Encode(shown(rec, m)); err != nil {
 			return false, err
 		}
@@ -103,7 +103,7 @@ type shownHeader struct {
 	Value any    `json:"value"`
 }
 
-func shown(r *txn.Record, m *position.Mark) shownRecord {
+func shown(r *txn.Record, m *position.Commit) shownRecord {
 	s := shownRecord{
 		Topic: r.Topic, Key: shownBytes(r.Key), Value: shownBytes(r.Value), Timestamp: r.Timestamp,
 		GTID: m.GTID.String(), File: m.File, Pos: m.Pos, Headers: []shownHeader{},

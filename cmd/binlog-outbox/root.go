@@ -130,7 +130,7 @@ func newRoot(p *program) *cobra.Command {
 	flags.StringVar(&p.dataDir, "data-dir", "", "`directory` of positions and decisions (BINLOG_OUTBOX_DATA_DIR)")
 	flags.StringArrayVar(&p.set, "set", nil, "one setting, as `path=value`: --set connectors[0].kafka.delivery=at_least_once")
 	flags.StringVarP(&p.output, "output", "o", "", "output `format` of commands that answer: json, and table or yaml of those that ask a node")
-	for _, c := range []*cobra.Command{newRun(p), newInit(p), newValidate(p), newPreview(p), newConfig(p), newStatus(p), newConnector(p), newOffset(p), newSetAside(p), newCluster(p), newLoggers(p), newAudit(p), newTrace(p), newDoctor(p), newSettle(p), newMan(), newVersion(p)} {
+	for _, c := range []*cobra.Command{newRun(p), newInit(p), newValidate(p), newPreview(p), newConfig(p), newStatus(p), newConnector(p), newOffset(p), newRows(p), newCluster(p), newLoggers(p), newAudit(p), newEvents(p), newDoctor(p), newSettle(p), newMan(), newVersion(p)} {
 		root.AddCommand(c)
 	}
 	checkUsage(root)

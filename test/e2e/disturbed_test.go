@@ -19,7 +19,7 @@ var disturbedLoad = workload.Load{
 	PerSecond: 800, Writers: 4, Batch: 4, MaxRows: 5, Size: 300, RolledBack: 5, Savepoint: 10, Compressed: 5, Foreign: 10,
 }
 
-// batchRecords is the most that a batch holds, so the most that the end of a term
+// batchRecords is the most that a batch holds, so the most that the end of a session
 // leaves without an acknowledgement.
 const batchRecords = 10_000
 
@@ -54,7 +54,7 @@ func killConnector(t *testing.T, p play) {
 		}
 	})
 	h := s.finish(nil)
-	s.promised(h, history.Bound{Rewinds: s.terms() - 1, Rows: lives.longest})
+	s.promised(h, history.Bound{Rewinds: s.sessions() - 1, Rows: lives.longest})
 	t.Logf("%d records repeated in all: %d for each kill; the most that a process published in a partition, and the one before it: %d",
 		h.Counts().Repeated, h.Counts().Repeated/scaled(t, times), lives.longest)
 }
@@ -94,9 +94,9 @@ func (s *stage) ends() map[int32]int64 {
 	return out
 }
 
-// terms is how often the connector has begun to stream, in all its processes. Each
+// sessions is how often the connector has begun to stream, in all its processes. Each
 // may have begun before the end of what was published.
-func (s *stage) terms() int {
+func (s *stage) sessions() int {
 	s.t.Helper()
 	log, err := os.ReadFile(s.log)
 	if err != nil {
@@ -152,7 +152,7 @@ func shortLives(t *testing.T, p play) {
 	}
 	s.start()
 	h := s.finish(nil)
-	s.promised(h, history.Bound{Rewinds: s.terms() - 1, Rows: all.longest})
+	s.promised(h, history.Bound{Rewinds: s.sessions() - 1, Rows: all.longest})
 }
 
 // workOrNot waits for a random time, half of the time from when the connector has
@@ -212,7 +212,7 @@ func TestKillBroker(t *testing.T) {
 		}
 	})
 	h := s.finish(nil)
-	s.promised(h, history.Bound{Rewinds: s.terms() - 1, Rows: batchRecords})
+	s.promised(h, history.Bound{Rewinds: s.sessions() - 1, Rows: batchRecords})
 }
 
 func TestKillMySQL(t *testing.T) {
@@ -227,7 +227,7 @@ func TestKillMySQL(t *testing.T) {
 		}
 	})
 	h := s.finish(nil)
-	s.promised(h, history.Bound{Rewinds: s.terms() - 1, Rows: batchRecords})
+	s.promised(h, history.Bound{Rewinds: s.sessions() - 1, Rows: batchRecords})
 }
 
 // TestKillBoth kills broker and database at once, and the connector in between.
@@ -258,7 +258,7 @@ func TestKillBoth(t *testing.T) {
 		}
 	})
 	h := s.finish(nil)
-	s.promised(h, history.Bound{Rewinds: s.terms() - 1, Rows: max(longest, batchRecords)})
+	s.promised(h, history.Bound{Rewinds: s.sessions() - 1, Rows: max(longest, batchRecords)})
 }
 
 // TestKillWriters kills the shop's own connections: the outcome of what they were

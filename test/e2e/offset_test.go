@@ -86,7 +86,7 @@ func TestOffsetPlacesGTID(t *testing.T) {
 			t.Errorf("%s: want %d again", body, want)
 		}
 	}
-	s.chooseByVerb("--at", at.Format(time.RFC3339Nano))
+	s.chooseByCommand("--at", at.Format(time.RFC3339Nano))
 	s.more(10)
 	h := s.finish(history.AtLeastOnce(history.Bound{Rewinds: 1, Rows: 25 * batchRows}))
 	if c := h.Counts(); c.Repeated < 25 || c.Repeated > 25*batchRows {
@@ -104,7 +104,7 @@ func TestOffsetPlacesFile(t *testing.T) {
 		}
 	}
 	turn := s.dry(fmt.Sprintf(`"at":%q`, at.Format(time.RFC3339Nano))).After
-	s.chooseByVerb("--file", turn.File, "--pos", fmt.Sprint(turn.Pos))
+	s.chooseByCommand("--file", turn.File, "--pos", fmt.Sprint(turn.Pos))
 	s.more(10) // they come after those that come again
 	h := s.finish(history.AtLeastOnce(history.Bound{Rewinds: 1, Rows: 25 * batchRows}))
 	if c := h.Counts(); c.Repeated < 25 || c.Repeated > 25*batchRows {

@@ -162,8 +162,8 @@ type charset struct {
 	name string
 	// one says that each byte is a character; lead and trail are the bytes of a
 	// character of two.
-	lead, trail [2]byte
-	one         bool
+	lead, recent [2]byte
+	one          bool
 }
 
 func charsets() []charset {
@@ -189,7 +189,7 @@ func (s charset) text(d draw, n int) string {
 		case d.chance(20) && !strings.HasPrefix(s.name, "u") || d.chance(20) && s.name == "ujis":
 			b = append(b, 'a'+byte(d.IntN(26)))
 		default:
-			b = append(b, between(s.lead), between(s.trail))
+			b = append(b, between(s.lead), between(s.recent))
 		}
 	}
 	return hex.EncodeToString(b)

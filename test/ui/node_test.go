@@ -33,7 +33,7 @@ type node struct {
 	leader  string
 	well    bool
 	wellAt  time.Time
-	aside   admin.AsideChoice // the last decision about a row
+	aside   admin.RowRequest // the last decision about a row
 	latency *prometheus.HistogramVec
 }
 
@@ -83,7 +83,7 @@ func (n *node) connector(name string) admin.Connector {
 	run := now.Sub(n.began).Seconds()
 	committed := now.Add(-40 * time.Millisecond)
 	c := admin.Connector{
-		Name: name, State: "running", Phase: "streaming", Wanted: n.states[name], Since: now.Add(-3*time.Hour - 12*time.Minute), Delivery: "exactly_once", Terms: 1,
+		Name: name, State: "running", Phase: "streaming", Wanted: n.states[name], Since: now.Add(-3*time.Hour - 12*time.Minute), Delivery: "exactly_once", Sessions: 1,
 		Published: uint64(184_200 + 950*run + 300*math.Sin(run/2)),
 		Position:  admin.Position{GTIDSet: set, File: "binlog.000412", Pos: 88_120_417, LastGTID: "3e11fa47-71ca-11e1-9e33-c80aa9429562:18230041", EventTime: &committed, Sequence: 91_223_870},
 		Queue:     admin.Queue{Records: 12, Bytes: 6_144}, LagSeconds: ptr(0.0),
@@ -106,7 +106,7 @@ func (n *node) connector(name string) admin.Connector {
 		n.latency.WithLabelValues(name).Observe(0.004 + 0.003*math.Abs(math.Sin(run*7)))
 	case name == "shipping-outbox":
 		retry := now.Truncate(20 * time.Second).Add(20 * time.Second)
-		c.Phase, c.Source, c.Queue, c.Published, c.Terms, c.LagSeconds = "waiting to retry", nil, admin.Queue{}, 40_112, 6, ptr(214.0)
+		c.Phase, c.Source, c.Queue, c.Published, c.Sessions, c.LagSeconds = "waiting to retry", nil, admin.Queue{}, 40_112, 6, ptr(214.0)
 		c.LastError = &connector.LastError{Code: "unreachable", At: now.Add(-3 * time.Second), RetryAt: retry,
 			Message: "connecting to mysql-ship.example.internal:3306: dial tcp 10.1.7.3:3306: connect: connection refused"}
 	default:
@@ -114,10 +114,10 @@ func (n *node) connector(name string) admin.Connector {
 		c.LagSeconds, c.Backlog.Transactions, c.Backlog.Bytes = ptr(1571.0), ptr(uint64(20_114)), ptr(uint64(41<<20))
 		gtid, _ := position.ParseGTID("9be2f2a1-5c1d-11ee-8c99-0242ac120002:771203")
 		c.LastError = &connector.LastError{
-			Code: "record_too_large", GTID: gtid, Place: gtid.String(), Row: 3, At: now.Add(-26 * time.Minute),
+			Code: "record_too_large", GTID: gtid, Transaction: gtid.String(), Row: 3, At: now.Add(-26 * time.Minute),
 			Message: "topic outbox.event.invoice: the record has 2,411,008 bytes, and the broker takes 1,048,588 (max.message.bytes)",
 		}
-		c.SetAside = admin.SetAside{Rows: 5, Last: []admin.SetAsideRow{{
+		c.Unpublished = admin.Unpublished{Rows: 5, Last: []admin.UnpublishedRow{{
 			Transaction: "9be2f2a1-5c1d-11ee-8c99-0242ac120002:770988", Row: 1, Table: "billing.outbox", Action: "dead_letter", Cause: "null_route_value",
 			Message: "the column aggregate_type is NULL, and the topic's name is made of it", At: now.Add(-91 * time.Minute),
 		}}}
@@ -137,11 +137,11 @@ func (n *node) Connector(name string) (admin.Connector, error) {
 }
 
 // note keeps what was done; the caller holds the lock.
-func (n *node) note(by admin.Order, action, name, detail string) {
+func (n *node) note(by admin.Actor, action, name, detail string) {
 	n.audit = append(n.audit, ha.AuditEntry{Index: 4100 + uint64(len(n.audit)), At: time.Now(), By: by.By, Action: action, Connector: name, Detail: detail, Reason: by.Reason})
 }
 
-func (n *node) SetRunState(_ context.Context, name string, want ha.RunState, by admin.Order) error {
+func (n *node) SetRunState(_ context.Context, name string, want ha.RunState, by admin.Actor) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.states[name] = ha.RunStatus{State: want, Reason: by.Reason, By: by.By, At: time.Now()}
@@ -149,7 +149,7 @@ func (n *node) SetRunState(_ context.Context, name string, want ha.RunState, by 
 	return nil
 }
 
-func (n *node) Restart(_ context.Context, name string, by admin.Order) error {
+func (n *node) Restart(_ context.Context, name string, by admin.Actor) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.note(by, "restart", name, "")
@@ -174,7 +174,7 @@ func (n *node) Cluster() ha.Status {
 	return c
 }
 
-func (n *node) TransferLeadership(_ context.Context, to string, by admin.Order) error {
+func (n *node) TransferLeadership(_ context.Context, to string, by admin.Actor) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if to == "cdc-3" {
@@ -195,26 +195,28 @@ func (n *node) Loggers() []admin.Logger {
 	return []admin.Logger{{Name: "root", Level: "info"}, {Name: "raft", Level: "debug", Until: ptr(time.Now().Add(8 * time.Minute))}}
 }
 
-func (n *node) SetAside(_ context.Context, name string, choice admin.AsideChoice, by admin.Order) (admin.AsideDecision, error) {
+func (n *node) DecideRow(_ context.Context, name string, choice admin.RowRequest, by admin.Actor) (admin.RowDecision, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.aside = choice
-	n.note(by, "set_aside", name, fmt.Sprintf("%s of %s row %d", choice.Action, choice.Transaction, choice.Row))
-	return admin.AsideDecision{}, nil
+	n.note(by, "unpublished", name, fmt.Sprintf("%s of %s row %d", choice.Action, choice.Transaction, choice.Row))
+	return admin.RowDecision{}, nil
 }
 
 // The page asks for none of these.
-func (n *node) SetAsides(string) (admin.SetAsides, error) { return admin.SetAsides{}, nil }
-func (n *node) Offset(string) (admin.Offset, error)       { return admin.Offset{}, nil }
-func (n *node) SetOffset(context.Context, string, admin.OffsetChoice, admin.Order) (admin.OffsetChange, error) {
+func (n *node) UnpublishedRows(string) (admin.UnpublishedRows, error) {
+	return admin.UnpublishedRows{}, nil
+}
+func (n *node) Offset(string) (admin.Offset, error) { return admin.Offset{}, nil }
+func (n *node) SetOffset(context.Context, string, admin.OffsetRequest, admin.Actor) (admin.OffsetChange, error) {
 	return admin.OffsetChange{}, nil
 }
-func (n *node) AddMember(context.Context, string, string, admin.Order) error  { return nil }
-func (n *node) RemoveMember(context.Context, string, bool, admin.Order) error { return nil }
-func (n *node) Promote(context.Context, string, admin.Order) error            { return nil }
-func (n *node) Snapshot(context.Context, io.Writer, admin.Order) error        { return nil }
+func (n *node) AddMember(context.Context, string, string, admin.Actor) error  { return nil }
+func (n *node) RemoveMember(context.Context, string, bool, admin.Actor) error { return nil }
+func (n *node) Promote(context.Context, string, admin.Actor) error            { return nil }
+func (n *node) Snapshot(context.Context, io.Writer, admin.Actor) error        { return nil }
 func (n *node) Config() (json.RawMessage, error)                              { return json.RawMessage("{}"), nil }
-func (n *node) SetLogger(string, string, time.Duration, admin.Order) error    { return nil }
+func (n *node) SetLogger(string, string, time.Duration, admin.Actor) error    { return nil }
 
 func (n *node) Leads() bool { return true }
 
@@ -225,10 +227,10 @@ func (n *node) RoundTrip(*http.Request) (*http.Response, error) {
 func (n *node) Event(id, _ string) (admin.Event, error) {
 	return admin.Event{ID: id, Node: n.leader, Connectors: []admin.ConnectorEvent{}}, nil
 }
-func (n *node) Search(id, name string, _ admin.Order) (admin.Event, error) {
+func (n *node) Search(id, name string, _ admin.Actor) (admin.Event, error) {
 	return n.Event(id, name)
 }
-func (n *node) EndSearch(id string, _ admin.Order) (admin.Event, error) {
+func (n *node) EndSearch(id string, _ admin.Actor) (admin.Event, error) {
 	return n.Event(id, "")
 }
 

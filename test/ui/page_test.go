@@ -88,12 +88,12 @@ func TestActions(t *testing.T) {
 	b.do(chromedp.SetValue("#ask-to", ""), chromedp.Click("#ask-go"))
 	b.until("another one leads", `document.querySelector("#verdict").dataset.level === "standby"`)
 	n.set(func(n *node) { n.leader, n.well = "cdc-1", false })
-	b.until("a connector has failed", `document.querySelector("#connector-billing-outbox [data-f=aside]:not([hidden])")`)
-	b.click("#connector-billing-outbox [data-f=aside]")
+	b.until("a connector has failed", `document.querySelector("#connector-billing-outbox [data-f=unpublished]:not([hidden])")`)
+	b.click("#connector-billing-outbox [data-f=unpublished]")
 	b.do(chromedp.SetValue("#ask-action", "skip"), chromedp.SendKeys("#ask-reason", "known bad"), chromedp.Click("#ask-go"))
 	b.until("it is decided", `!document.querySelector("#ask").open`)
 	n.set(func(n *node) {
-		if want := (admin.AsideChoice{Transaction: "9be2f2a1-5c1d-11ee-8c99-0242ac120002:771203", Row: 3, Action: "skip"}); n.aside != want {
+		if want := (admin.RowRequest{Transaction: "9be2f2a1-5c1d-11ee-8c99-0242ac120002:771203", Row: 3, Action: "skip"}); n.aside != want {
 			t.Errorf("decided: %+v, want %+v", n.aside, want)
 		}
 	})

@@ -166,7 +166,7 @@ func read(ctx context.Context, server *canaltest.Server, spool string, at *posit
 				}
 				*got = append(*got, id)
 			}
-			at.Advance(tx.Mark)
+			at.Advance(tx.Commit)
 		}
 	}
 	return nil

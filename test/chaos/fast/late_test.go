@@ -160,12 +160,12 @@ func (s *script) commit(ctx context.Context, n int) error {
 	set := position.NewSet(position.MySQL)
 	for i := range n {
 		id := s.committed + i + 1
-		m := position.Mark{GTID: position.GTID{SID: sourceID, Seq: uint64(id)}, First: uint64(id)}
-		b.Groups = append(b.Groups, txn.Group{Mark: m, Records: []txn.Record{
+		m := position.Commit{GTID: position.GTID{SID: sourceID, Seq: uint64(id)}, First: uint64(id)}
+		b.Groups = append(b.Groups, txn.Group{Commit: m, Records: []txn.Record{
 			{Topic: topic, Partition: -1, Key: []byte("k" + strconv.Itoa(id%7)), Value: []byte(strconv.Itoa(id)), Timestamp: -1},
 		}})
 	}
-	last := b.Groups[n-1].Mark.GTID
+	last := b.Groups[n-1].Commit.GTID
 	set.AddRange(last, 1)
 	b.Position = position.Position{Flavor: position.MySQL, Set: set, Last: last, Seq: uint64(s.committed + n)}
 	_, err := s.sink.Commit(ctx, b)

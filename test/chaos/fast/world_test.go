@@ -50,7 +50,7 @@ type world struct {
 	store  position.Position
 	stored bool
 	term   uint64 // of the newest leader
-	aside  []connector.SetAside
+	aside  []connector.RowDecision
 	change chan struct{}
 }
 
@@ -70,7 +70,7 @@ func newWorld(seed uint64, brokers int) (*world, error) {
 	}
 	for n := range uint64(transactions) {
 		g := position.GTID{SID: sourceID, Seq: n + 1}
-		tx := txn.Transaction{Mark: position.Mark{GTID: g, First: n + 1, File: "b.000001", Pos: n*100 + 200, Committed: w.began}, Final: true}
+		tx := txn.Transaction{Commit: position.Commit{GTID: g, First: n + 1, File: "b.000001", Pos: n*100 + 200, Committed: w.began}, Final: true}
 		if w.random.IntN(4) > 0 {
 			for range 1 + w.random.IntN(4) {
 				w.rows++
@@ -129,7 +129,7 @@ func (s *source) Next(ctx context.Context) ([]txn.Transaction, error) {
 		written := min(len(s.w.binlog), int(time.Since(s.w.began)/s.w.every))
 		var out []txn.Transaction
 		for ; s.next < written && len(out) < 60; s.next++ {
-			if tx := s.w.binlog[s.next]; !s.from.Set.Has(tx.Mark.GTID) {
+			if tx := s.w.binlog[s.next]; !s.from.Set.Has(tx.Commit.GTID) {
 				out = append(out, tx)
 			}
 		}
@@ -158,7 +158,7 @@ func (encoder) Encode(mem *txn.Arena, row *schema.Row) (txn.Record, bool, error)
 	}, true, nil
 }
 
-func (encoder) Salvage(*schema.Row) (key, value []byte) { return nil, nil }
+func (encoder) RawFallback(*schema.Row) (key, value []byte) { return nil, nil }
 
 // positions is the replicated store as the node of one term sees it.
 type positions struct {
@@ -187,13 +187,13 @@ func (p positions) SavePosition(_ context.Context, pos position.Position) error 
 	return nil
 }
 
-func (p positions) SetAsides() ([]connector.SetAside, error) {
+func (p positions) RowDecisions() ([]connector.RowDecision, error) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	return slices.Clone(p.w.aside), nil
 }
 
-func (p positions) SetAside(_ context.Context, d connector.SetAside) error {
+func (p positions) DecideRow(_ context.Context, d connector.RowDecision) error {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	p.w.aside = append(p.w.aside, d)
@@ -239,7 +239,7 @@ func (w *world) process(term uint64) (*process, error) {
 	p.publisher = publisher
 	cc := connector.DefaultConfig()
 	cc.Name, cc.Limits = "orders", connector.Limits{Rows: 40, Bytes: 1 << 20}
-	cc.RetryInitial, cc.RetryMax = 5*time.Millisecond, 60*time.Millisecond
+	cc.RetrySnapshot, cc.RetryMax = 5*time.Millisecond, 60*time.Millisecond
 	cc.SaveEvery, cc.SaveQuiet = 20*time.Millisecond, 5*time.Millisecond
 	cc.CloseTimeout, cc.DrainTimeout = time.Second, 5*time.Second
 	p.connector = connector.New(cc, sources{w}, sinks{publisher}, encoder{}, positions{w, term}, nil, quiet)
@@ -262,12 +262,12 @@ func (w *world) newTerm() uint64 {
 // live runs a process for a time and ends it, mostly without warning.
 func (p *process) live(ctx context.Context, d time.Duration, orderly bool) {
 	stop, end := context.WithCancel(context.Background())
-	lease, cut := context.WithCancel(context.Background())
+	leadership, cut := context.WithCancel(context.Background())
 	defer cut()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.connector.Run(stop, lease, p.term)
+		p.connector.Run(stop, leadership, p.term)
 	}()
 	sleep(ctx, d)
 	if !orderly {

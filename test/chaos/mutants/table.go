@@ -22,7 +22,7 @@ func Mutants() []Mutant { //nolint:funlen // a table
 	w.group.known, w.group.gtid = true, e
 `, `
 	w.group.known, w.group.gtid = true, e
-	if err := w.emit(txn.Transaction{Mark: w.mark(h), Final: true}); err != nil {
+	if err := w.emit(txn.Transaction{Commit: w.commitPos(h), Final: true}); err != nil {
 		return err
 	}
 `}},
@@ -40,7 +40,7 @@ func Mutants() []Mutant { //nolint:funlen // a table
 	s.dialer.close()
 	d.close()
 	if !w.hold.empty() {
-		_ = w.decode(w.mark(header{}))
+		_ = w.decode(w.commitPos(header{}))
 	}
 	s.queue.fail(err)
 	s.metrics.failed(err)
@@ -52,7 +52,7 @@ func Mutants() []Mutant { //nolint:funlen // a table
 			Harm:  "the position rots until the server purges what it still asks for",
 			Level: binlog, Package: fast, Test: "^TestCutAtEachEvent$",
 			Edits: []Edit{{"canal/group.go", `
-		if err := w.emit(txn.Transaction{Mark: mark, Final: true}); err != nil {
+		if err := w.emit(txn.Transaction{Commit: commitPos, Final: true}); err != nil {
 			return err
 		}
 	} else if`, `
@@ -96,7 +96,7 @@ func Mutants() []Mutant { //nolint:funlen // a table
 		}
 `},
 				{sink, `
-		read, err := readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.run)
+		read, err := readPosition(ctx, p.client, s.pub.cfg.PositionTopic(), s.positions.session)
 `, `
 		read := early
 `},
@@ -217,7 +217,7 @@ var remembered sync.Map
 	s.dead = true
 	if p, ok := parked.LoadAndDelete(s.pub); ok {
 		last, _ := lasts.Load(s.pub)
-		s.dead, s.p, s.positions, s.parts = false, p.(*producer), positionWriter{run: uuid.NewString()}, newPartitions()
+		s.dead, s.p, s.positions, s.parts = false, p.(*producer), positionWriter{session: uuid.NewString()}, newPartitions()
 		return last.(position.Position), true, nil
 	}
 	pos, found, err = s.takeOver(ctx)
@@ -384,10 +384,10 @@ var parked, lasts sync.Map
 			Edits: []Edit{{"ha/lead.go", `
 		err = n.leadOnce(l, f)
 `, `
-		err = n.leadOnce(l, func(lease context.Context, term uint64) error {
-			lease, end := both(lease, ctx)
+		err = n.leadOnce(l, func(leadership context.Context, term uint64) error {
+			leadership, end := both(leadership, ctx)
 			defer end()
-			return f(lease, term)
+			return f(leadership, term)
 		})
 `}},
 		},
@@ -416,7 +416,7 @@ var parked, lasts sync.Map
 			Name: "sequence-goes-back", Rule: "whichever position counts, no number of a published row is given again",
 			Harm:  "consumers drop new rows as repetitions",
 			Level: "simulated terms", Package: "./connector", Test: "^TestReconcileKeepsTheLargerNumber$",
-			Edits: []Edit{{"connector/term.go", `
+			Edits: []Edit{{"connector/session.go", `
 	stored.Seq = max(stored.Seq, sunk.Seq)
 	sunk.Seq = stored.Seq
 `, `
@@ -426,7 +426,7 @@ var parked, lasts sync.Map
 			Name: "late-first-save", Rule: "with at-least-once delivery the second batch waits for the first save",
 			Harm:  "a process that dies soon, again and again, never gets on",
 			Level: "simulated terms", Package: "./connector", Test: "^TestSecondBatchWaitsForTheFirstSave$",
-			Edits: []Edit{{"connector/term.go", `
+			Edits: []Edit{{"connector/session.go", `
 		t.saver.awaitFirst(ctx) //`, `
 		//`}},
 		},

@@ -181,16 +181,16 @@ type ConnectorStatus struct {
 	State     string `json:"state"`
 	Phase     string `json:"phase"`
 	Published uint64 `json:"published_records"`
-	Terms     uint64 `json:"terms"`
-	// Takeover are the seconds of each phase of the last term's beginning.
+	Sessions  uint64 `json:"sessions"`
+	// Takeover are the seconds of each phase of the last session's beginning.
 	Takeover map[string]float64 `json:"takeover_seconds"`
 	Position struct {
 		GTIDSet  string `json:"gtid_set"`
 		Sequence uint64 `json:"sequence"`
-		// Initial is there while initial rows are to come.
+		// Initial is there while snapshot rows are to come.
 		Initial *struct {
 			Rows uint64 `json:"rows"`
-		} `json:"initial"`
+		} `json:"snapshot"`
 	} `json:"position"`
 	LastError *struct {
 		Code    string     `json:"code"`

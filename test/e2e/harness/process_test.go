@@ -36,7 +36,7 @@ func standIn(how string) int {
 		return 1
 	}
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"connectors":[{"name":"c","state":"failed","terms":3,"last_error":{"code":"x","message":"why","gtid":"a:1"}}]}`)
+		fmt.Fprint(w, `{"connectors":[{"name":"c","state":"failed","sessions":3,"last_error":{"code":"x","message":"why","gtid":"a:1"}}]}`)
 	}))
 	fmt.Fprintf(os.Stderr, "{\"msg\":\"starting\"}\nnot JSON\n{\"msg\":\"admin server is listening\",\"address\":%q}\n", l.Addr())
 	<-stop
@@ -69,7 +69,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Terms != 3 || c.LastError == nil || c.LastError.GTID != "a:1" || c.LastError.RetryAt != nil {
+	if c.Sessions != 3 || c.LastError == nil || c.LastError.GTID != "a:1" || c.LastError.RetryAt != nil {
 		t.Errorf("status %+v", c)
 	}
 	if rss, err := first.PeakRSS(); err != nil || rss < 1<<20 || rss > 1<<30 {
