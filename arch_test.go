@@ -27,14 +27,19 @@ var dependencies = map[string]map[string]string{
 	"converter":  {"schema": "column types decide Connect types"},
 	"txn":        {"schema": "a transaction's rows", "position": "its commit position"},
 	"router": {
-		"javaregex": "route.topic.regex is Java's", "schema": "rows and tables", "converter": "the record that a route makes is Connect data",
-		"txn": "records",
+		"javaregex": "route.topic.regex is Java's", "schema": "rows and tables",
+		"converter": "the record that a route makes is Connect data",
+		"txn":       "records",
 	},
-	"canal":           {"schema": "rows and tables", "schema/ddl": "columns are carried through the DDL of the stream", "position": "commit positions and where to resume", "txn": "what it hands on"},
-	"kafka":           {"position": "a batch is durable together with its position", "txn": "records", "envelope": "records of the position topic"},
-	"ha":              {"position": "positions are replicated and may not go back", "envelope": "commands and snapshots"},
-	"config":          {"converter": "its modes and converters' options are sections", "javaregex": "patterns of tables, topics and servers are Java's", "router": "its options are a section"},
-	"debezium":        {"config": "connector JSON becomes our configuration", "converter": "Java's classes are converters here", "javaregex": "its lists hold Java's patterns"},
+	"canal": {"schema": "rows and tables", "schema/ddl": "columns are carried through the DDL of the stream",
+		"position": "commit positions and where to resume", "txn": "what it hands on"},
+	"kafka": {"position": "a batch is durable together with its position", "txn": "records",
+		"envelope": "records of the position topic"},
+	"ha": {"position": "positions are replicated and may not go back", "envelope": "commands and snapshots"},
+	"config": {"converter": "its modes and converters' options are sections",
+		"javaregex": "patterns of tables, topics and servers are Java's", "router": "its options are a section"},
+	"debezium": {"config": "connector JSON becomes our configuration",
+		"converter": "Java's classes are converters here", "javaregex": "its lists hold Java's patterns"},
 	"debezium/offset": {},
 	"recent":          {"position": "the transactions that events are of"},
 	"docs":            {},
@@ -77,7 +82,8 @@ var dependencies = map[string]map[string]string{
 
 // libraries lists the packages at which the types of a library stop.
 var libraries = map[string][]string{
-	"github.com/go-mysql-org/go-mysql": {"canal", "position"}, // position wraps the GTID set's text and wire form, and exports none of its types
+	// position wraps the GTID set's text and wire form, and exports none of its types
+	"github.com/go-mysql-org/go-mysql": {"canal", "position"},
 	"github.com/IBM/sarama":            {"kafka"},
 	"github.com/hashicorp/raft":        {"ha"},
 	"github.com/spf13/cobra":           {"cmd/binlog-outbox"},
@@ -115,7 +121,8 @@ func TestDependencies(t *testing.T) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		allowed, ours := dependencies[name]
 		if !ours {
-			if strings.HasPrefix(name, "test/") || strings.HasSuffix(name, "test") || strings.Contains(name, "/internal/") || len(p.GoFiles) == 0 {
+			if strings.HasPrefix(name, "test/") || strings.HasSuffix(name, "test") || strings.Contains(name, "/internal/") ||
+				len(p.GoFiles) == 0 {
 				continue
 			}
 			t.Errorf("package %s has no line in the table of dependencies: say what it may import and why", name)
@@ -131,7 +138,8 @@ func TestDependencies(t *testing.T) {
 					t.Errorf("%s imports %s, whose types stop at %v", name, imp, stops)
 				}
 			}
-			if slices.Contains(pure, name) && slices.Contains([]string{"net", "net/http", "os", "os/exec", "database/sql", "log", "log/slog"}, imp) {
+			if slices.Contains(pure, name) && slices.Contains([]string{"net", "net/http", "os", "os/exec", "database/sql", "log",
+				"log/slog"}, imp) {
 				t.Errorf("%s is pure and imports %s", name, imp)
 			}
 		}
@@ -144,7 +152,8 @@ func TestOnePackageComment(t *testing.T) {
 		dir := strings.TrimPrefix(p.ImportPath, module)
 		comments := 0
 		for _, f := range p.GoFiles {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, f), nil, parser.ParseComments|parser.PackageClauseOnly)
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, f), nil,
+				parser.ParseComments|parser.PackageClauseOnly)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -101,7 +101,8 @@ func check(t *testing.T, folder string) *checked {
 		p.files = append(p.files, f)
 	}
 	open := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
-	p.types, err = (&types.Config{Importer: importer.ForCompiler(p.fset, "gc", open)}).Check(module+folder, p.fset, p.files, p.info)
+	p.types, err = (&types.Config{Importer: importer.ForCompiler(p.fset, "gc", open)}).Check(module+folder, p.fset,
+		p.files, p.info)
 	if err != nil {
 		t.Fatal(err)
 	}

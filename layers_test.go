@@ -27,7 +27,8 @@ var layers = map[string][]layer{
 		{"recover", "a cluster without a node that runs"},
 	},
 	"node": {
-		{"dial logging veil version memorylimit tls webconfig route", "parts that know nothing of nodes and connectors at work"},
+		{"dial logging veil version memorylimit tls webconfig route",
+			"parts that know nothing of nodes and connectors at work"},
 		{"positions decisions", "a connector's part of the replicated store"},
 		{"source sink compiler takeover adopt", "what a connector is made of, and from what"},
 		{"observe preview prober health", "a look at a connector's servers, and at a node"},

@@ -191,9 +191,11 @@ func connectRole(r *http.Request) Role {
 	path := strings.TrimRight(r.URL.EscapedPath(), "/")
 	last := path[strings.LastIndexByte(path, '/')+1:]
 	switch {
-	case r.Method == http.MethodGet, r.Method == http.MethodHead, strings.HasPrefix(path, "/connector-plugins/") && last == "validate":
+	case r.Method == http.MethodGet, r.Method == http.MethodHead, strings.HasPrefix(path, "/connector-plugins/") &&
+		last == "validate":
 		return View
-	case strings.HasPrefix(path, "/admin/loggers/"), slices.Contains([]string{"pause", "resume", "stop", "restart", "reset"}, last) && strings.Count(path, "/") > 2:
+	case strings.HasPrefix(path, "/admin/loggers/"), slices.Contains([]string{"pause", "resume", "stop", "restart",
+		"reset"}, last) && strings.Count(path, "/") > 2:
 		return Operate
 	default:
 		return Admin

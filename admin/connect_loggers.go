@@ -40,7 +40,8 @@ func (a *ConnectAPI) logger(r *http.Request) (httpAnswer, error) {
 }
 
 // connectLevels are ours, by log4j's.
-var connectLevels = map[string]string{"TRACE": "debug", "DEBUG": "debug", "INFO": "info", "WARN": "warn", "ERROR": "error", "FATAL": "error"}
+var connectLevels = map[string]string{"TRACE": "debug", "DEBUG": "debug", "INFO": "info", "WARN": "warn",
+	"ERROR": "error", "FATAL": "error"}
 
 func (a *ConnectAPI) setLogger(r *http.Request) (httpAnswer, error) {
 	var body map[string]any

@@ -43,7 +43,8 @@ func debeziumOffset(p *Position) map[string]any {
 	return out
 }
 
-const notStopped = "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the specified connector by issuing a 'PUT' request to the '/connectors/%s/stop' endpoint"
+const notStopped = "Connectors must be in the STOPPED state before their offsets can be modified. This can be done " +
+	"for the specified connector by issuing a 'PUT' request to the '/connectors/%s/stop' endpoint"
 
 // stopped finds the connector whose offsets are to be changed.
 func (a *ConnectAPI) stopped(r *http.Request) (*ConnectConnector, error) {
@@ -68,18 +69,21 @@ func (a *ConnectAPI) alterOffsets(r *http.Request) (httpAnswer, error) {
 		return httpAnswer{}, err
 	}
 	if len(body.Offsets) == 0 {
-		return httpAnswer{}, refused(http.StatusBadRequest, "Partitions / offsets need to be provided for an alter offsets request")
+		return httpAnswer{}, refused(http.StatusBadRequest,
+			"Partitions / offsets need to be provided for an alter offsets request")
 	}
 	c, err := a.stopped(r)
 	if err != nil {
 		return httpAnswer{}, err
 	}
 	if len(body.Offsets) > 1 {
-		return httpAnswer{}, refused(http.StatusBadRequest, "A connector has one partition, {\"server\": %q}; give one offset", c.Server)
+		return httpAnswer{}, refused(http.StatusBadRequest,
+			"A connector has one partition, {\"server\": %q}; give one offset", c.Server)
 	}
 	one := body.Offsets[0]
 	if server, _ := one.Partition["server"].(string); len(one.Partition) != 1 || server != c.Server {
-		return httpAnswer{}, refused(http.StatusBadRequest, "The partition of connector %s is {\"server\": %q}, its topic.prefix", c.Name, c.Server)
+		return httpAnswer{}, refused(http.StatusBadRequest,
+			"The partition of connector %s is {\"server\": %q}, its topic.prefix", c.Name, c.Server)
 	}
 	if isNull(one.Offset) {
 		return a.setOffset(r, c, OffsetRequest{Reset: true}, "reset")
@@ -95,7 +99,8 @@ func (a *ConnectAPI) resetOffsets(r *http.Request) (httpAnswer, error) {
 	return a.setOffset(r, c, OffsetRequest{Reset: true}, "reset")
 }
 
-func (a *ConnectAPI) setOffset(r *http.Request, c *ConnectConnector, request OffsetRequest, what string) (httpAnswer, error) {
+func (a *ConnectAPI) setOffset(r *http.Request, c *ConnectConnector, request OffsetRequest,
+	what string) (httpAnswer, error) {
 	if _, err := a.control.SetOffset(r.Context(), c.Name, request, actor(r)); err != nil {
 		return httpAnswer{}, err
 	}

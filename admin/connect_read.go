@@ -58,7 +58,8 @@ type connectInfo struct {
 // status is a connector with its one task. What can't be built has no task, as in
 // Connect; what fails at work is a task that failed.
 func (c *ConnectConnector) status() connectStatus {
-	s := connectStatus{Name: c.Name, Tasks: []taskState{}, Type: connectType, Connector: connectState{State: connectRunning, Worker: c.Node, Version: c.Version}}
+	s := connectStatus{Name: c.Name, Tasks: []taskState{}, Type: connectType,
+		Connector: connectState{State: connectRunning, Worker: c.Node, Version: c.Version}}
 	task := s.Connector
 	switch c.State {
 	case "running":
@@ -267,4 +268,5 @@ func isPlugin(name string) bool {
 }
 
 // connectClasses are the connectors that are replaced here.
-var connectClasses = []string{"io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector"}
+var connectClasses = []string{"io.debezium.connector.mysql.MySqlConnector",
+	"io.debezium.connector.mariadb.MariaDbConnector"}

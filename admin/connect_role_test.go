@@ -50,7 +50,8 @@ func TestConnectAsksForRoles(t *testing.T) {
 			if err := resp.Body.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err != nil || resp.StatusCode != want[i] || want[i] == 403 && !strings.HasPrefix(string(body), `{"error_code":403,"message":"`+user) {
+			if err != nil || resp.StatusCode != want[i] || want[i] == 403 && !strings.HasPrefix(string(body),
+				`{"error_code":403,"message":"`+user) {
 				t.Errorf("%s: %s: %d %s, %v, want %d", user, route, resp.StatusCode, body, err, want[i])
 			}
 		}

@@ -97,12 +97,14 @@ func (a *ConnectAPI) validate(r *http.Request) (httpAnswer, error) {
 	class, given := config["connector.class"]
 	switch {
 	case given && !strings.HasSuffix(short(class), short(plugin)):
-		return httpAnswer{}, refused(http.StatusBadRequest, "Included connector type %s does not match request type %s", class, plugin)
+		return httpAnswer{}, refused(http.StatusBadRequest, "Included connector type %s does not match request type %s",
+			class, plugin)
 	case !given:
 		return httpAnswer{}, refused(http.StatusBadRequest, "Connector config %v contains no connector type", keysOf(config))
 	}
 	if !isPlugin(class) {
-		return httpAnswer{}, refused(http.StatusBadRequest, "Failed to find any class that implements Connector and which name matches %s, available connectors are: %s",
+		return httpAnswer{}, refused(http.StatusBadRequest,
+			"Failed to find any class that implements Connector and which name matches %s, available connectors are: %s",
 			class, strings.Join(connectClasses, ", "))
 	}
 	return ok(a.validation(class, config))

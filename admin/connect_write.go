@@ -17,9 +17,9 @@ import (
 
 func (a *ConnectAPI) create(r *http.Request) (httpAnswer, error) {
 	var body struct {
-		Name     string         `json:"name"`
-		Config   map[string]any `json:"config"`
-		Snapshot string         `json:"initial_state"`
+		Name    string         `json:"name"`
+		Config  map[string]any `json:"config"`
+		Initial string         `json:"initial_state"`
 	}
 	if err := readConnectBody(r, &body); err != nil {
 		return httpAnswer{}, err
@@ -29,14 +29,15 @@ func (a *ConnectAPI) create(r *http.Request) (httpAnswer, error) {
 		return httpAnswer{}, err
 	}
 	put := ConnectPut{Name: strings.TrimSpace(body.Name), Config: config}
-	switch strings.ToUpper(body.Snapshot) {
+	switch strings.ToUpper(body.Initial) {
 	case "", "RUNNING":
 	case connectPaused:
 		put.State = ha.Paused
 	case connectStopped:
 		put.State = ha.Stopped
 	default:
-		return httpAnswer{}, refused(http.StatusBadRequest, "initial_state %q is not one of RUNNING, PAUSED, STOPPED", body.Snapshot)
+		return httpAnswer{}, refused(http.StatusBadRequest, "initial_state %q is not one of RUNNING, PAUSED, STOPPED",
+			body.Initial)
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -117,7 +118,8 @@ func (a *ConnectAPI) validAndPut(r *http.Request, put ConnectPut, status int) (h
 // checkName puts the name into the configuration, which may have it already.
 func (*ConnectAPI) checkName(name string, config map[string]string) error {
 	if included, given := config["name"]; given && included != name {
-		return refused(http.StatusBadRequest, "Connector name configuration (%s) doesn't match connector name in the URL (%s)", included, name)
+		return refused(http.StatusBadRequest,
+			"Connector name configuration (%s) doesn't match connector name in the URL (%s)", included, name)
 	}
 	config["name"] = name
 	return nil
@@ -137,7 +139,8 @@ func (a *ConnectAPI) valid(config map[string]string) error {
 		return nil
 	}
 	return refused(http.StatusBadRequest, "Connector configuration is invalid and contains the following %d error(s):%s\n"+
-		"You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`", count, b.String())
+		"You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`",
+		count, b.String())
 }
 
 func (a *ConnectAPI) delete(r *http.Request) (httpAnswer, error) {
@@ -244,9 +247,11 @@ func readConnectBody(r *http.Request, into any) error {
 	case errors.Is(err, io.EOF):
 		return refused(http.StatusBadRequest, "the request has no body; send JSON")
 	case isWrong:
-		return refused(http.StatusBadRequest, "the body has a JSON %s where something else is expected (%s)", wrong.Value, cmp.Or(wrong.Field, "at its top"))
+		return refused(http.StatusBadRequest, "the body has a JSON %s where something else is expected (%s)", wrong.Value,
+			cmp.Or(wrong.Field, "at its top"))
 	case err != nil:
-		return refused(http.StatusBadRequest, "the body is not the JSON that is expected here: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return refused(http.StatusBadRequest, "the body is not the JSON that is expected here: %s",
+			strings.TrimPrefix(err.Error(), "json: "))
 	case d.More():
 		return refused(http.StatusBadRequest, "there is more than one JSON value in the body")
 	}

@@ -14,7 +14,10 @@ func (s *Server) controlRoutes(handle handle) {
 	handle(View, "GET /v1/connectors", s.listConnectors)
 	handle(View, "GET /v1/connectors/{name}", s.getConnector)
 	for action, want := range map[string]ha.RunState{"pause": ha.Paused, "resume": ha.Running, "stop": ha.Stopped} {
-		handle(Operate, "PUT /v1/connectors/{name}/"+action, func(w http.ResponseWriter, r *http.Request) { s.setRunState(w, r, want) })
+		handle(Operate, "PUT /v1/connectors/{name}/"+action, func(w http.ResponseWriter, r *http.Request) {
+			s.setRunState(w,
+				r, want)
+		})
 	}
 	handle(Operate, "POST /v1/connectors/{name}/restart", s.restart)
 	handle(View, "GET /v1/connectors/{name}/offset", s.getOffset)

@@ -27,7 +27,9 @@ func TestContractIsWhole(t *testing.T) {
 			body := ""
 			if operation.RequestBody != nil {
 				body = map[string]string{
-					"setOffset": `{"reason":"r","at":"now"}`, "importOffset": `{"reason":"r","debezium":{"offset":{"file":"b.1","pos":4}}}`, "addMember": `{"reason":"r","id":"n","address":"n:1"}`, "setLogger": `{"reason":"r","level":"info"}`,
+					"setOffset":    `{"reason":"r","at":"now"}`,
+					"importOffset": `{"reason":"r","debezium":{"offset":{"file":"b.1","pos":4}}}`,
+					"addMember":    `{"reason":"r","id":"n","address":"n:1"}`, "setLogger": `{"reason":"r","level":"info"}`,
 					"decideRow": `{"reason":"r","transaction":"b.000001:400","row":1,"action":"skip"}`,
 				}[operation.OperationID]
 				if body == "" {

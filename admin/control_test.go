@@ -22,7 +22,7 @@ type fakeControl struct {
 	last  Actor
 	// request is the last position asked for, err what every write answers.
 	request OffsetRequest
-	aside   RowRequest
+	decided RowRequest
 	err     error
 	// leader is another node that leads; nil when this one does.
 	leader func(*http.Request) (*http.Response, error)
@@ -76,11 +76,12 @@ func (f *fakeControl) UnpublishedRows(name string) (UnpublishedRows, error) {
 	if name != "orders" {
 		return UnpublishedRows{}, &Problem{Status: 404, Code: CodeConnectorNotFound, Detail: "there is no connector " + name}
 	}
-	return UnpublishedRows{Connector: name, Decisions: []RowDecision{{RowRequest: RowRequest{"b.000001:400", 2, "dead_letter"}}}}, nil
+	return UnpublishedRows{Connector: name, Decisions: []RowDecision{{RowRequest: RowRequest{"b.000001:400", 2,
+		"dead_letter"}}}}, nil
 }
 
 func (f *fakeControl) DecideRow(_ context.Context, name string, request RowRequest, by Actor) (RowDecision, error) {
-	f.aside = request
+	f.decided = request
 	return RowDecision{RowRequest: request, Reason: by.Reason, By: by.By}, f.note("rows", name, by)
 }
 
@@ -89,8 +90,10 @@ func fakeEvent(id, name string) Event {
 	behind := uint64(3)
 	place := PartitionOffset{Topic: "t", Partition: 1, Offset: &offset, At: at}
 	return Event{ID: id, Node: "n1", Connectors: []ConnectorEvent{{
-		Connector: name, Where: EventPublished, Written: &Written{GTID: "a:1", File: "b.1", Pos: 4, CommittedAt: &at, SnapshotRow: 1},
-		Published: []PartitionOffset{place}, Behind: &behind, Unpublished: &UnpublishedEvent{Row: 1, Action: "skip", Cause: "c", Message: "m", At: at, DeadLetter: &place},
+		Connector: name, Where: EventPublished, Written: &Written{GTID: "a:1", File: "b.1", Pos: 4, CommittedAt: &at,
+			SnapshotRow: 1},
+		Published: []PartitionOffset{place}, Behind: &behind, Unpublished: &UnpublishedEvent{Row: 1, Action: "skip",
+			Cause: "c", Message: "m", At: at, DeadLetter: &place},
 		State: "failed", Error: "c: m", Known: EventsKnown{Since: &at, Events: 5, Off: true},
 		Search: &Search{State: "running", Begun: at, Ended: &at, Detail: "d", Bytes: 1, OfBytes: 2, Transactions: 3, At: &at},
 	}}}
@@ -112,16 +115,19 @@ func (f *fakeControl) EndSearch(id string, by Actor) (Event, error) {
 func TestEventRoutes(t *testing.T) {
 	f := &fakeControl{}
 	ask := serveControl(t, &fakeNode{}, f)
-	if a := ask("GET", "/v1/events/a%2Fb%20c?connector=orders", ""); a.code != 200 || !strings.Contains(a.body, `"id": "a/b c"`) || !strings.Contains(a.body, `"connector": "orders"`) {
+	if a := ask("GET", "/v1/events/a%2Fb%20c?connector=orders", ""); a.code != 200 ||
+		!strings.Contains(a.body, `"id": "a/b c"`) || !strings.Contains(a.body, `"connector": "orders"`) {
 		t.Errorf("%+v", a)
 	}
 	if a := ask("GET", "/v1/events/"+strings.Repeat("x", 2000), ""); a.code != 400 {
 		t.Errorf("a long id: %d", a.code)
 	}
-	if a := ask("POST", "/v1/events/e/search", `{"connector":"orders"}`); a.code != 400 || a.problem(t) != CodeReasonRequired {
+	if a := ask("POST", "/v1/events/e/search", `{"connector":"orders"}`); a.code != 400 ||
+		a.problem(t) != CodeReasonRequired {
 		t.Errorf("a search without a reason: %+v", a)
 	}
-	if a := ask("POST", "/v1/events/e/search", `{"connector":"orders","reason":"r"}`); a.code != 202 || f.asked[0] != "search e" || f.last.Reason != "r" {
+	if a := ask("POST", "/v1/events/e/search", `{"connector":"orders","reason":"r"}`); a.code != 202 ||
+		f.asked[0] != "search e" || f.last.Reason != "r" {
 		t.Errorf("%+v, %q", a, f.asked)
 	}
 	if a := ask("DELETE", "/v1/events/e/search", "", ReasonHeader, "r"); a.code != 200 || f.asked[1] != "end search e" {
@@ -142,7 +148,8 @@ func (a answer) problem(t *testing.T) string {
 		Title, Detail, Code string
 		Status              int
 	}
-	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.header.Get("Content-Type") != "application/problem+json" || p.Status != a.code || p.Title == "" || p.Detail == "" {
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil ||
+		a.header.Get("Content-Type") != "application/problem+json" || p.Status != a.code || p.Title == "" || p.Detail == "" {
 		t.Errorf("not a problem (%v): %d %v %s", err, a.code, a.header, a.body)
 	}
 	return p.Code
@@ -201,14 +208,17 @@ func TestConnectorRoutes(t *testing.T) {
 	if a := ask("GET", "/v1/connectors/orders", ""); a.code != 200 || !strings.Contains(a.body, `"phase": "streaming"`) {
 		t.Errorf("one: %+v", a)
 	}
-	for _, c := range []struct{ method, action string }{{"PUT", "pause"}, {"PUT", "resume"}, {"PUT", "stop"}, {"POST", "restart"}} {
-		if a := ask(c.method, "/v1/connectors/orders/"+c.action, why); a.code != 202 || !strings.Contains(a.body, `"name": "orders"`) {
+	for _, c := range []struct{ method, action string }{{"PUT", "pause"}, {"PUT", "resume"}, {"PUT", "stop"},
+		{"POST", "restart"}} {
+		if a := ask(c.method, "/v1/connectors/orders/"+c.action, why); a.code != 202 ||
+			!strings.Contains(a.body, `"name": "orders"`) {
 			t.Errorf("%s: %+v", c.action, a)
 		}
 		if a := ask(c.method, "/v1/connectors/none/"+c.action, why); a.code != 404 || a.problem(t) != CodeConnectorNotFound {
 			t.Errorf("%s of an unknown connector: %+v", c.action, a)
 		}
-		if a := ask("GET", "/v1/connectors/orders/"+c.action, ""); a.code != 405 || a.problem(t) != CodeMethod || a.header.Get("Allow") != c.method {
+		if a := ask("GET", "/v1/connectors/orders/"+c.action, ""); a.code != 405 || a.problem(t) != CodeMethod ||
+			a.header.Get("Allow") != c.method {
 			t.Errorf("GET %s: %+v", c.action, a)
 		}
 	}
@@ -289,7 +299,8 @@ func TestOffsetRoutes(t *testing.T) {
 		{"DELETE", `{"reason":"r","dry_run":true}`, OffsetRequest{Reset: true, DryRun: true}},
 		{"DELETE", `{"reason":"r"}`, OffsetRequest{Reset: true}},
 	} {
-		if a := ask(c.method, path, c.body); a.code != 200 || !cmp.Equal(f.request, c.want) || !strings.Contains(a.body, `"repeated_transactions": 2`) {
+		if a := ask(c.method, path, c.body); a.code != 200 || !cmp.Equal(f.request, c.want) ||
+			!strings.Contains(a.body, `"repeated_transactions": 2`) {
 			t.Errorf("%s %s: %+v, %+v", c.method, c.body, a, f.request)
 		}
 	}
@@ -301,7 +312,8 @@ func TestOffsetRoutes(t *testing.T) {
 			t.Errorf("POST %s: %+v", body, a)
 		}
 	}
-	if a := ask("PUT", path, `{"reason":"r","debezium":{"offset":{"event":2}}}`); a.code != 400 || a.problem(t) != CodeInvalid {
+	if a := ask("PUT", path, `{"reason":"r","debezium":{"offset":{"event":2}}}`); a.code != 400 ||
+		a.problem(t) != CodeInvalid {
 		t.Errorf("Debezium's by PUT: %+v", a)
 	}
 	if a := ask("PUT", path, `{"reason":"r","reset":true}`); a.code != 400 {

@@ -35,7 +35,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		writeProblem(w, &Problem{Status: http.StatusServiceUnavailable, Code: CodeBusy, Detail: fmt.Sprintf("%d clients follow events already", maxStreams), RetryAfter: 5 * time.Second})
+		writeProblem(w, &Problem{Status: http.StatusServiceUnavailable, Code: CodeBusy,
+			Detail: fmt.Sprintf("%d clients follow events already", maxStreams), RetryAfter: 5 * time.Second})
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -45,7 +45,8 @@ func nextEvent(t *testing.T, lines *bufio.Scanner, kind string) string {
 }
 
 func TestEvents(t *testing.T) {
-	n := &changingNode{s: Status{Leader: "n1", Term: 1, Connectors: []Connector{{Name: "orders", State: "running", Phase: "streaming"}}}}
+	n := &changingNode{s: Status{Leader: "n1", Term: 1, Connectors: []Connector{{Name: "orders", State: "running",
+		Phase: "streaming"}}}}
 	base := serveBoth(t, Config{Listen: "127.0.0.1:0", pace: 5 * time.Millisecond}, n, &fakeControl{})
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
@@ -61,11 +62,13 @@ func TestEvents(t *testing.T) {
 	if data := nextEvent(t, lines, "status"); !strings.Contains(data, `"phase":"streaming"`) {
 		t.Errorf("status: %s", data)
 	}
-	n.set(Status{Leader: "n1", Term: 1, Connectors: []Connector{{Name: "orders", State: "failed", LastError: &connector.LastError{Code: "row_refused", At: time.Now()}}}})
+	n.set(Status{Leader: "n1", Term: 1, Connectors: []Connector{{Name: "orders", State: "failed",
+		LastError: &connector.LastError{Code: "row_refused", At: time.Now()}}}})
 	if data := nextEvent(t, lines, "state"); data != `{"connector":"orders","from":"running","to":"failed"}` {
 		t.Errorf("state: %s", data)
 	}
-	if data := nextEvent(t, lines, "error"); !strings.Contains(data, `"connector":"orders"`) || !strings.Contains(data, `"code":"row_refused"`) {
+	if data := nextEvent(t, lines, "error"); !strings.Contains(data, `"connector":"orders"`) ||
+		!strings.Contains(data, `"code":"row_refused"`) {
 		t.Errorf("error: %s", data)
 	}
 	n.set(Status{Leader: "n2", Term: 2})
@@ -77,7 +80,8 @@ func TestEvents(t *testing.T) {
 // TestEventsDropSlowReaders: who does not read is cut off and takes no place.
 func TestEventsDropSlowReaders(t *testing.T) {
 	big := Status{Connectors: []Connector{{Name: "orders", Position: Position{GTIDSet: strings.Repeat("x", 4<<20)}}}}
-	base := serveBoth(t, Config{Listen: "127.0.0.1:0", pace: time.Millisecond, patience: 50 * time.Millisecond}, &changingNode{s: big}, &fakeControl{})
+	base := serveBoth(t, Config{Listen: "127.0.0.1:0", pace: time.Millisecond, patience: 50 * time.Millisecond},
+		&changingNode{s: big}, &fakeControl{})
 	for range 2 * maxStreams {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
 		if err != nil {

@@ -26,7 +26,8 @@ func (follower) Checks() []admin.Check {
 // A node serves its probes, metrics and status; what changes something is asked of a
 // Control, which this one has not.
 func ExampleListen() {
-	s, err := admin.Listen(admin.Config{Listen: "127.0.0.1:0"}, follower{}, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	s, err := admin.Listen(admin.Config{Listen: "127.0.0.1:0"}, follower{}, nil, prometheus.NewRegistry(),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		fmt.Println(err)
 		return

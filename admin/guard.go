@@ -59,7 +59,8 @@ func (s *Server) guardedConnect(connect *ConnectAPI) http.Handler {
 }
 
 // mayAsk returns who asks, and what stands against it, if anything.
-func (s *Server) mayAsk(origins *http.CrossOriginProtection, need Role, r *http.Request) (user string, refusal *Problem) {
+func (s *Server) mayAsk(origins *http.CrossOriginProtection, need Role,
+	r *http.Request) (user string, refusal *Problem) {
 	user = s.user(r)
 	switch {
 	case origins.Check(r) != nil:
@@ -68,7 +69,8 @@ func (s *Server) mayAsk(origins *http.CrossOriginProtection, need Role, r *http.
 		refusal = &Problem{Status: http.StatusForbidden, Code: CodeForbidden,
 			Detail: "the Host header names " + clipName(r.Host) + ", which is not this server: use its address, or localhost"}
 	case user == "" && s.mustAuthenticate():
-		refusal = &Problem{Status: http.StatusUnauthorized, Code: CodeUnauthorized, Detail: "a password or a client certificate is needed"}
+		refusal = &Problem{Status: http.StatusUnauthorized, Code: CodeUnauthorized,
+			Detail: "a password or a client certificate is needed"}
 	case s.role(user) < need:
 		who := user
 		if who == "" {
@@ -151,7 +153,8 @@ func (s *Server) ownName(r *http.Request) bool {
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	listen, _, _ := net.SplitHostPort(s.cfg.Listen)
 	name, _ := os.Hostname()
-	if net.ParseIP(host) != nil || host == "localhost" || host == strings.ToLower(listen) || host == strings.ToLower(name) {
+	if net.ParseIP(host) != nil || host == "localhost" || host == strings.ToLower(listen) ||
+		host == strings.ToLower(name) {
 		return true
 	}
 	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""

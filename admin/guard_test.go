@@ -30,12 +30,14 @@ func TestOtherSites(t *testing.T) {
 		header       []string
 		want         int
 	}{
-		"curl":                         {"PUT", write, nil, 202},
-		"by name":                      {"PUT", write, []string{"Host", "localhost:8083"}, 202},
-		"own page":                     {"PUT", write, []string{"Host", "localhost:8083", "Origin", "http://localhost:8083", "Sec-Fetch-Site", "same-origin"}, 202},
-		"another site":                 {"PUT", write, []string{"Origin", "https://evil.example"}, 403},
-		"another site, a new browser":  {"PUT", write, []string{"Sec-Fetch-Site", "cross-site"}, 403},
-		"a name that points here":      {"PUT", write, []string{"Host", "evil.example:8083", "Origin", "http://evil.example:8083"}, 403},
+		"curl":    {"PUT", write, nil, 202},
+		"by name": {"PUT", write, []string{"Host", "localhost:8083"}, 202},
+		"own page": {"PUT", write, []string{"Host", "localhost:8083", "Origin", "http://localhost:8083",
+			"Sec-Fetch-Site", "same-origin"}, 202},
+		"another site":                {"PUT", write, []string{"Origin", "https://evil.example"}, 403},
+		"another site, a new browser": {"PUT", write, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"a name that points here": {"PUT", write, []string{"Host", "evil.example:8083", "Origin",
+			"http://evil.example:8083"}, 403},
 		"reads of it":                  {"GET", read, []string{"Host", "evil.example:8083"}, 403},
 		"profiles of it":               {"GET", "/debug/pprof/heap", []string{"Host", "evil.example:8083"}, 403},
 		"a link from another site":     {"GET", read, []string{"Sec-Fetch-Site", "cross-site"}, 200},
@@ -97,7 +99,8 @@ func TestUsersAndRoles(t *testing.T) {
 		resp.Body.Close()
 		return resp.StatusCode
 	}
-	const look, pause, reset, profile = "GET /v1/status", "PUT /v1/connectors/orders/pause", "DELETE /v1/connectors/orders/offset", "GET /debug/pprof/heap"
+	const look, pause, reset, profile = "GET /v1/status", "PUT /v1/connectors/orders/pause",
+		"DELETE /v1/connectors/orders/offset", "GET /debug/pprof/heap"
 	for user, want := range map[string][4]int{
 		"vera": {200, 403, 403, 403}, "otto": {200, 202, 403, 403}, "ann": {200, 202, 200, 200},
 		"new": {200, 403, 403, 403}, "": {401, 401, 401, 401},
@@ -125,10 +128,12 @@ func TestClientCertificates(t *testing.T) {
 	certificate(t, dir, "server", ca, caKey)
 	certificate(t, dir, "ann", ca, caKey)
 	certificate(t, dir, "bob", ca, caKey)
-	file := webFile(t, fmt.Sprintf("tls_server_config: {cert_file: %[1]s/server.crt, key_file: %[1]s/server.key, client_auth_type: RequireAndVerifyClientCert, client_ca_file: %[1]s/ca.crt}\n", dir))
+	file := webFile(t, fmt.Sprintf("tls_server_config: {cert_file: %[1]s/server.crt, key_file: %[1]s/server.key, "+
+		"client_auth_type: RequireAndVerifyClientCert, client_ca_file: %[1]s/ca.crt}\n", dir))
 	f := &fakeControl{}
 	base := serveBoth(t, Config{
-		Listen: "127.0.0.1:0", WebConfig: file, Auth: func() Auth { return Auth{Certificates: true} }, Roles: map[string]Role{"ann": Admin},
+		Listen: "127.0.0.1:0", WebConfig: file, Auth: func() Auth { return Auth{Certificates: true} },
+		Roles: map[string]Role{"ann": Admin},
 	}, &fakeNode{}, f)
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
@@ -143,7 +148,8 @@ func TestClientCertificates(t *testing.T) {
 		}
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: c}}
 		defer client.CloseIdleConnections()
-		r, err := http.NewRequestWithContext(t.Context(), method, strings.Replace(base, "http:", "https:", 1)+path, strings.NewReader(why))
+		r, err := http.NewRequestWithContext(t.Context(), method, strings.Replace(base, "http:", "https:", 1)+path,
+			strings.NewReader(why))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,15 +174,18 @@ func TestClientCertificates(t *testing.T) {
 }
 
 // certificate writes name.crt and name.key; without a parent it is an authority.
-func certificate(t *testing.T, dir, name string, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+func certificate(t *testing.T, dir, name string, parent *x509.Certificate,
+	parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: parent == nil, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: parent == nil,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	if parent == nil {
@@ -190,7 +199,8 @@ func certificate(t *testing.T, dir, name string, parent *x509.Certificate, paren
 	if err != nil {
 		t.Fatal(err)
 	}
-	for suffix, block := range map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "EC PRIVATE KEY", Bytes: keyDER}} {
+	for suffix, block := range map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: der},
+		".key": {Type: "EC PRIVATE KEY", Bytes: keyDER}} {
 		if err := os.WriteFile(filepath.Join(dir, name+suffix), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

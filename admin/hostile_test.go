@@ -66,7 +66,8 @@ func rawly(t *testing.T, address, text string) (int, string) {
 }
 
 func request(method, path, contentType, body string, header ...string) string {
-	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %d\r\n%s\r\n%s",
+	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: "+
+		"%d\r\n%s\r\n%s",
 		method, path, contentType, len(body), strings.Join(header, "\r\n"), body)
 }
 
@@ -83,39 +84,50 @@ func TestHostileRequests(t *testing.T) {
 		text string
 		want int
 	}{
-		"deep JSON":                  {request("PUT", put, js, `{"a":`+deep), 400},
-		"deep JSON to /v1":           {request("PUT", pause, js, `{"reason":`+deep), 400},
-		"a body that is too large":   {request("PUT", put, js, strings.Repeat(" ", maxBody+1)), 413},
-		"a large one to /v1":         {request("PUT", pause, js, strings.Repeat(" ", maxBody+1)), 413},
-		"not UTF-8":                  {request("PUT", put, js, "{\"a\": \"\xff\xfe\"}"), 400},
-		"not UTF-8 to /v1":           {request("PUT", pause, js, "{\"reason\": \"\xe9\"}"), 400},
-		"UTF-16":                     {request("PUT", put, js+"; charset=utf-16", "{\x00\"\x00a\x00\"\x00:\x001\x00}\x00"), 400},
-		"compressed":                 {request("PUT", put, js, "\x1f\x8b\x08\x00\x00\x00\x00\x00", "Content-Encoding: gzip", ""), 400},
-		"another type":               {request("PUT", put, "text/plain", "{}"), 415},
-		"too many keys":              {request("PUT", put, js, `{"a1":1`+manyKeys.String()+"}"), 400},
-		"a list":                     {request("PUT", put, js, "[1]"), 400},
-		"two values":                 {request("PUT", put, js, "{} {}"), 400},
-		"huge headers":               {"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", 431},
-		"many headers":               {"GET /livez HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("X: y\r\n", 100_000) + "\r\n", 431},
-		"a long path":                {"GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 431},
-		"two lengths":                {"PUT " + put + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", 400},
-		"length and chunks":          {"PUT " + put + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-		"a negative length":          {"PUT " + put + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n{}", 400},
-		"a chunk that is too large":  {"PUT " + put + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 400},
-		"no HTTP":                    {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400},
-		"up and away":                {request("GET", "/ui/../../../etc/passwd", js, ""), 404},
-		"up and away, escaped":       {request("GET", "/ui/%2e%2e%2f%2e%2e%2fetc%2fpasswd", js, ""), 404},
-		"up and away, of runbooks":   {request("GET", "/ui/runbooks/..%2f..%2fembed.go", js, ""), 404},
-		"a zero in a name":           {request("GET", "/connectors/%00/status", js, ""), 404},
-		"a slash in a name":          {request("GET", "/connectors/a%2Fb/status", js, ""), 404},
-		"a name that is not UTF-8":   {request("GET", "/connectors/%ff", js, ""), 404},
-		"an escape that is none":     {request("GET", "/connectors/%zz", js, ""), 400},
-		"a method that is none":      {request("BREW", "/v1/status", js, ""), 405},
-		"an expansion of nothing":    {request("GET", "/connectors?expand="+strings.Repeat("&expand=status", 500), js, ""), 200},
+		"deep JSON":                {request("PUT", put, js, `{"a":`+deep), 400},
+		"deep JSON to /v1":         {request("PUT", pause, js, `{"reason":`+deep), 400},
+		"a body that is too large": {request("PUT", put, js, strings.Repeat(" ", maxBody+1)), 413},
+		"a large one to /v1":       {request("PUT", pause, js, strings.Repeat(" ", maxBody+1)), 413},
+		"not UTF-8":                {request("PUT", put, js, "{\"a\": \"\xff\xfe\"}"), 400},
+		"not UTF-8 to /v1":         {request("PUT", pause, js, "{\"reason\": \"\xe9\"}"), 400},
+		"UTF-16": {request("PUT", put, js+"; charset=utf-16", "{\x00\"\x00a\x00\"\x00:\x001\x00}\x00"),
+			400},
+		"compressed": {request("PUT", put, js, "\x1f\x8b\x08\x00\x00\x00\x00\x00", "Content-Encoding: gzip",
+			""), 400},
+		"another type":  {request("PUT", put, "text/plain", "{}"), 415},
+		"too many keys": {request("PUT", put, js, `{"a1":1`+manyKeys.String()+"}"), 400},
+		"a list":        {request("PUT", put, js, "[1]"), 400},
+		"two values":    {request("PUT", put, js, "{} {}"), 400},
+		"huge headers": {"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 1<<20) +
+			"\r\n\r\n", 431},
+		"many headers": {"GET /livez HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("X: y\r\n", 100_000) +
+			"\r\n", 431},
+		"a long path": {"GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 431},
+		"two lengths": {"PUT " + put +
+			" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", 400},
+		"length and chunks": {"PUT " + put +
+			" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: " +
+			"1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+		"a negative length": {"PUT " + put + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n{}", 400},
+		"a chunk that is too large": {"PUT " + put +
+			" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\nffffffffffffffffff\r\n", 400},
+		"no HTTP":                  {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400},
+		"up and away":              {request("GET", "/ui/../../../etc/passwd", js, ""), 404},
+		"up and away, escaped":     {request("GET", "/ui/%2e%2e%2f%2e%2e%2fetc%2fpasswd", js, ""), 404},
+		"up and away, of runbooks": {request("GET", "/ui/runbooks/..%2f..%2fembed.go", js, ""), 404},
+		"a zero in a name":         {request("GET", "/connectors/%00/status", js, ""), 404},
+		"a slash in a name":        {request("GET", "/connectors/a%2Fb/status", js, ""), 404},
+		"a name that is not UTF-8": {request("GET", "/connectors/%ff", js, ""), 404},
+		"an escape that is none":   {request("GET", "/connectors/%zz", js, ""), 400},
+		"a method that is none":    {request("BREW", "/v1/status", js, ""), 405},
+		"an expansion of nothing": {request("GET", "/connectors?expand="+strings.Repeat("&expand=status", 500), js, ""),
+			200},
 		"an action behind a name":    {request("DELETE", "/connectors/a%2Fb%2Fpause", js, ""), 404},
 		"a number that is too large": {request("GET", "/connectors/orders/tasks/99999999999999999999/status", js, ""), 404},
-		"a time that is none":        {request("PUT", "/v1/loggers/root", js, `{"reason":"x","level":"debug","for":"`+strings.Repeat("9", 1000)+`h"}`), 400},
-		"a proxy's request":          {request("GET", "http://evil.example/v1/status", js, ""), 403},
+		"a time that is none": {request("PUT", "/v1/loggers/root", js,
+			`{"reason":"x","level":"debug","for":"`+strings.Repeat("9", 1000)+`h"}`), 400},
+		"a proxy's request": {request("GET", "http://evil.example/v1/status", js, ""), 403},
 	} {
 		if got, body := rawly(t, address, c.text); got != c.want {
 			t.Errorf("%s: %d %.200s, want %d", name, got, body, c.want)
@@ -126,9 +138,11 @@ func TestHostileRequests(t *testing.T) {
 // A body that comes too slowly is the client's fault, and holds nothing for long.
 func TestSlowBodies(t *testing.T) {
 	address := serveHostile(t, Config{reading: 300 * time.Millisecond})
-	for _, path := range []string{"/v1/connectors/orders/pause", "/connectors/orders/config", "/connector-plugins/MySqlConnector/config/validate"} {
+	for _, path := range []string{"/v1/connectors/orders/pause", "/connectors/orders/config",
+		"/connector-plugins/MySqlConnector/config/validate"} {
 		begun := time.Now()
-		code, body := rawly(t, address, "PUT "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		code, body := rawly(t, address, "PUT "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+			"application/json\r\nContent-Length: 100\r\n\r\n{")
 		if code != http.StatusRequestTimeout {
 			t.Errorf("%s: %d %s, want 408", path, code, body)
 		}
@@ -142,7 +156,8 @@ func TestSlowBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := io.WriteString(c, "PUT /connectors/orders/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+	if _, err := io.WriteString(c, "PUT /connectors/orders/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+		"application/json\r\nContent-Length: 100\r\n\r\n{"); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
@@ -296,14 +311,16 @@ func TestManyReadersOfEvents(t *testing.T) {
 // With roles, nobody has none that changes anything, also where the web configuration
 // asks nobody who they are.
 func TestNobodyIsNoAdmin(t *testing.T) {
-	address := serveHostile(t, Config{Auth: func() Auth { return Auth{} }, Roles: map[string]Role{"vera": View, "ann": Admin, "": Admin}})
+	address := serveHostile(t, Config{Auth: func() Auth { return Auth{} },
+		Roles: map[string]Role{"vera": View, "ann": Admin, "": Admin}})
 	for text, want := range map[string]int{
-		request("DELETE", "/connectors/orders", "application/json", ""):                                      403,
-		request("PUT", "/connectors/orders/pause", "application/json", ""):                                   403,
-		request("PUT", "/v1/connectors/orders/pause", "application/json", why):                               403,
-		request("GET", "/debug/pprof/heap", "application/json", ""):                                          403,
-		request("GET", "/connectors", "application/json", ""):                                                200,
-		request("GET", "/v1/status", "application/json", "", "Authorization: Basic YW5uOng=", ""):            200, // ann, unproven
+		request("DELETE", "/connectors/orders", "application/json", ""):        403,
+		request("PUT", "/connectors/orders/pause", "application/json", ""):     403,
+		request("PUT", "/v1/connectors/orders/pause", "application/json", why): 403,
+		request("GET", "/debug/pprof/heap", "application/json", ""):            403,
+		request("GET", "/connectors", "application/json", ""):                  200,
+		// ann, unproven
+		request("GET", "/v1/status", "application/json", "", "Authorization: Basic YW5uOng=", ""):            200,
 		request("DELETE", "/connectors/orders", "application/json", "", "Authorization: Basic YW5uOng=", ""): 403,
 	} {
 		if code, body := rawly(t, address, text); code != want {
@@ -318,7 +335,8 @@ func FuzzRequests(f *testing.F) {
 		f.Add(method, "/connectors", `{"name":"b","config":{},"initial_state":"STOPPED"}`)
 		f.Add(method, "/v1/connectors/orders/offset", `{"reason":"x","gtid_set":"a:1"}`)
 	}
-	f.Add("PATCH", "/connectors/orders/offsets", `{"offsets":[{"partition":{"server":""},"offset":{"file":"b","pos":"1","event":2}}]}`)
+	f.Add("PATCH", "/connectors/orders/offsets",
+		`{"offsets":[{"partition":{"server":""},"offset":{"file":"b","pos":"1","event":2}}]}`)
 	f.Add("PUT", "/connector-plugins/MySqlConnector/config/validate", `{"connector.class":"MySqlConnector","x":null}`)
 	f.Add("PUT", "/v1/loggers/a", `{"reason":"x","level":"debug","for":"1m"}`)
 	f.Add("POST", "/connectors/orders/unpublished-rows?expand=a&expand=%", "\xff")

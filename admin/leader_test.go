@@ -33,7 +33,8 @@ func twoNodes(t *testing.T, cfg Config, leader *fakeControl) (url string, asked 
 type oneOfThree struct{ *fakeControl }
 
 func (oneOfThree) Cluster() ha.Status {
-	return ha.Status{NodeID: "n1", Members: []ha.Member{{ID: "n1", Voter: true}, {ID: "n2", Voter: true}, {ID: "n3", Voter: true}, {ID: "n4"}}}
+	return ha.Status{NodeID: "n1", Members: []ha.Member{{ID: "n1", Voter: true}, {ID: "n2", Voter: true},
+		{ID: "n3", Voter: true}, {ID: "n4"}}}
 }
 
 func do(t *testing.T, method, url, body, user string, header ...string) (int, string) {
@@ -73,10 +74,13 @@ func TestRequestsAreBroughtToTheLeaderWhole(t *testing.T) {
 		asked                          string
 		by, reason                     string
 	}{
-		{"claimed, /v1", "", "POST", "/v1/events/a%2Fb/search", search, 202, "search a/b", "ann (unverified) at 127.0.0.1", "r"},
+		{"claimed, /v1", "", "POST", "/v1/events/a%2Fb/search", search, 202, "search a/b", "ann (unverified) at 127.0.0.1",
+			"r"},
 		{"proven, /v1", "jörg %41", "POST", "/v1/events/e/search", search, 202, "search e", "jörg %41", "r"},
-		{"claimed, Connect's", "", "PUT", "/connectors/orders/pause/", "", 202, "PAUSED", "ann (unverified) at 127.0.0.1", "Connect REST API: PUT /connectors/orders/pause"},
-		{"proven, Connect's", "jörg %41", "PUT", "/connectors/orders/pause", "", 202, "PAUSED", "jörg %41", "Connect REST API: PUT /connectors/orders/pause"},
+		{"claimed, Connect's", "", "PUT", "/connectors/orders/pause/", "", 202, "PAUSED", "ann (unverified) at 127.0.0.1",
+			"Connect REST API: PUT /connectors/orders/pause"},
+		{"proven, Connect's", "jörg %41", "PUT", "/connectors/orders/pause", "", 202, "PAUSED", "jörg %41",
+			"Connect REST API: PUT /connectors/orders/pause"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			leader, cfg := &fakeControl{}, Config{}
@@ -100,7 +104,8 @@ func TestRequestsAreBroughtToTheLeaderWhole(t *testing.T) {
 	t.Run("not believed of clients", func(t *testing.T) {
 		f := &fakeControl{}
 		url := serveBoth(t, Config{Listen: "127.0.0.1:0"}, &fakeNode{}, f)
-		if code, text := do(t, "POST", url+"/v1/events/e/search", search, "", claims...); code != 202 || f.last.By != "ann (unverified) at 127.0.0.1" {
+		if code, text := do(t, "POST", url+"/v1/events/e/search", search, "", claims...); code != 202 ||
+			f.last.By != "ann (unverified) at 127.0.0.1" {
 			t.Errorf("%d %s, by %q", code, text, f.last.By)
 		}
 	})
@@ -138,8 +143,11 @@ func TestWhatWasBroughtStays(t *testing.T) {
 	}}
 	there := PeerHandler(f, NewConnectAPI(oneConnector{}, f, slog.New(slog.DiscardHandler)))
 	for route, want := range map[string]int{
-		"GET /v1/events/e": 200, "GET /connectors": 200, "PUT /connectors/orders/pause": 202, "PUT /admin/loggers/raft?scope=cluster": 200,
-		"GET /v1/config": 404, "GET /debug/pprof/heap": 404, "GET /v1/cluster/snapshot": 404, "GET /metrics": 404, "GET /": 404,
+		"GET /v1/events/e": 200, "GET /connectors": 200, "PUT /connectors/orders/pause": 202,
+		"PUT /admin/loggers/raft?scope=cluster": 200,
+		"GET /v1/config":                        404, "GET /debug/pprof/heap": 404, "GET /v1/cluster/snapshot": 404,
+		"GET /metrics": 404,
+		"GET /":        404,
 		"PUT /connector-plugins/x/config/validate": 404, "POST /v1/connectors/orders/pause": 404,
 	} {
 		method, path, _ := strings.Cut(route, " ")
@@ -162,12 +170,15 @@ func TestNoLeader(t *testing.T) {
 	f := &fakeControl{leader: func(*http.Request) (*http.Response, error) {
 		return nil, &Problem{Status: 503, Code: CodeNoLeader, Detail: "no leader", RetryAfter: 1}
 	}}
-	url := serveBoth(t, Config{Listen: "127.0.0.1:0", Connect: NewConnectAPI(oneConnector{}, f, slog.New(slog.DiscardHandler))}, &fakeNode{}, f)
+	url := serveBoth(t, Config{Listen: "127.0.0.1:0", Connect: NewConnectAPI(oneConnector{}, f,
+		slog.New(slog.DiscardHandler))}, &fakeNode{}, f)
 	for route, want := range map[string]int{
-		"GET /v1/events/e": 503, "GET /connectors": 200, "PUT /connectors/orders/pause": 409, "DELETE /connectors/orders": 409,
+		"GET /v1/events/e": 503, "GET /connectors": 200, "PUT /connectors/orders/pause": 409,
+		"DELETE /connectors/orders": 409,
 	} {
 		method, path, _ := strings.Cut(route, " ")
-		if code, text := do(t, method, url+path, "", ""); code != want || want != 200 && !strings.Contains(text, "no leader") {
+		if code, text := do(t, method, url+path, "", ""); code != want || want != 200 &&
+			!strings.Contains(text, "no leader") {
 			t.Errorf("%s: %d %s, want %d", route, code, text, want)
 		}
 	}

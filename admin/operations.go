@@ -45,7 +45,10 @@ type Logger struct {
 
 // operationRoutes are the routes of the cluster and the node.
 func (s *Server) operationRoutes(handle handle) {
-	handle(View, "GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.control.Cluster()) })
+	handle(View, "GET /v1/cluster", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK,
+			s.control.Cluster())
+	})
 	handle(View, "GET /v1/cluster/members", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, struct {
 			Members []ha.Member `json:"members"`

@@ -27,7 +27,8 @@ func (f *fakeOperations) do(by Actor, words ...string) error {
 
 func (f *fakeOperations) Cluster() ha.Status {
 	yes := true
-	return ha.Status{NodeID: "n1", LeaderID: "n1", Role: "leader", Term: 3, Members: []ha.Member{{ID: "n1", Voter: true, Leader: true, Reachable: &yes}}}
+	return ha.Status{NodeID: "n1", LeaderID: "n1", Role: "leader", Term: 3,
+		Members: []ha.Member{{ID: "n1", Voter: true, Leader: true, Reachable: &yes}}}
 }
 
 func (f *fakeOperations) AddMember(_ context.Context, id, address string, by Actor) error {
@@ -115,7 +116,8 @@ func TestSnapshotRoute(t *testing.T) {
 	f := &fakeControl{}
 	ask := serveControl(t, &fakeNode{}, f)
 	const path = "/v1/cluster/snapshot"
-	if a := ask("GET", path, "", ReasonHeader, "backup"); a.code != 200 || a.body != "state" || a.header.Get("Content-Type") != "application/octet-stream" {
+	if a := ask("GET", path, "", ReasonHeader, "backup"); a.code != 200 || a.body != "state" ||
+		a.header.Get("Content-Type") != "application/octet-stream" {
 		t.Errorf("%+v", a)
 	}
 	if a := ask("GET", path, ""); a.code != 400 || a.problem(t) != CodeReasonRequired {

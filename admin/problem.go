@@ -58,7 +58,8 @@ func asProblem(err error) *Problem {
 		return p
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, Detail: "the body is larger than " + strconv.Itoa(maxBody) + " bytes"}
+		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge,
+			Detail: "the body is larger than " + strconv.Itoa(maxBody) + " bytes"}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &Problem{Status: http.StatusRequestTimeout, Code: CodeTimeout, Detail: "the body came too slowly"}

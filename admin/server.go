@@ -108,7 +108,8 @@ func Listen(cfg Config, node Node, control Control, metrics prometheus.Gatherer,
 	if err != nil {
 		return nil, fmt.Errorf("opening the admin listener: %w", err)
 	}
-	s := &Server{cfg: cfg, node: node, control: control, log: log, listener: l, streams: make(chan struct{}, maxStreams), closing: make(chan struct{}), page: page}
+	s := &Server{cfg: cfg, node: node, control: control, log: log, listener: l, streams: make(chan struct{}, maxStreams),
+		closing: make(chan struct{}), page: page}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: cmp.Or(cfg.reading, readTimeout), WriteTimeout: writeTimeout,
@@ -134,7 +135,9 @@ func checkAddress(cfg Config) error {
 	if proves || cfg.AllowRemote || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("admin.listen %q is not a loopback address and the admin server has no authentication: use 127.0.0.1, name a file with users or client certificates in admin.web_config, or set admin.allow_remote: true if the network protects it", cfg.Listen)
+	return fmt.Errorf("admin.listen %q is not a loopback address and the admin server has no authentication: use "+
+		"127.0.0.1, name a file with users or client certificates in admin.web_config, or set admin.allow_remote: true if "+
+		"the network protects it", cfg.Listen)
 }
 
 // Addr returns the address that the server listens on.
@@ -196,7 +199,10 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	handle(View, "GET /v1/events", s.events)
 	s.controlRoutes(handle)
 	eventRoutes(s.control, func(need Role, pattern string, h http.HandlerFunc) {
-		handle(need, pattern, atLeader(s.control, h, func(w http.ResponseWriter, _ *http.Request, err error) { writeProblem(w, err) }))
+		handle(need, pattern, atLeader(s.control, h, func(w http.ResponseWriter, _ *http.Request, err error) {
+			writeProblem(w,
+				err)
+		}))
 	})
 	s.operationRoutes(handle)
 	s.pageRoutes(handle)
@@ -238,10 +244,12 @@ func (p *problems) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(said, r)
 		if said.code == http.StatusMethodNotAllowed {
 			w.Header()["Allow"] = said.header["Allow"]
-			writeProblem(w, &Problem{Status: said.code, Code: CodeMethod, Detail: r.Method + " is not possible here; " + said.header.Get("Allow") + " is"})
+			writeProblem(w, &Problem{Status: said.code, Code: CodeMethod, Detail: r.Method + " is not possible here; " +
+				said.header.Get("Allow") + " is"})
 			return
 		}
-		writeProblem(w, &Problem{Status: http.StatusNotFound, Code: CodeNotFound, Detail: "there is nothing at " + r.URL.Path})
+		writeProblem(w, &Problem{Status: http.StatusNotFound, Code: CodeNotFound,
+			Detail: "there is nothing at " + r.URL.Path})
 		return
 	}
 	p.mux.ServeHTTP(w, r)

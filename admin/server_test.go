@@ -26,7 +26,8 @@ func (f *fakeNode) Status() Status {
 	if f.stuck != nil {
 		<-f.stuck
 	}
-	return Status{Node: "n1", Role: "leader", Term: 7, Connectors: []Connector{{Name: "orders", State: "running", Wanted: ha.RunStatus{State: ha.Running}, Phase: "streaming"}}}
+	return Status{Node: "n1", Role: "leader", Term: 7, Connectors: []Connector{{Name: "orders", State: "running",
+		Wanted: ha.RunStatus{State: ha.Running}, Phase: "streaming"}}}
 }
 
 // serveBoth runs a server until the test ends and returns its URL.
@@ -81,7 +82,8 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestReadinessNamesWhatIsMissing(t *testing.T) {
-	get := serve(t, &fakeNode{checks: []Check{{Name: "raft", OK: true}, {Name: "connector orders", Detail: "MySQL is away"}}})
+	get := serve(t, &fakeNode{checks: []Check{{Name: "raft", OK: true},
+		{Name: "connector orders", Detail: "MySQL is away"}}})
 	code, body := get("/readyz")
 	if code != 503 || body != "connector orders: MySQL is away\n" {
 		t.Errorf("%d %q", code, body)
@@ -102,7 +104,8 @@ func TestLivenessSeesAStuckLoop(t *testing.T) {
 
 func TestLoopbackByDefault(t *testing.T) {
 	for listen, ok := range map[string]bool{
-		"127.0.0.1:0": true, "localhost:0": true, "[::1]:0": true, "0.0.0.0:0": false, ":0": false, "10.1.2.3:80": false, "x": false,
+		"127.0.0.1:0": true, "localhost:0": true, "[::1]:0": true, "0.0.0.0:0": false, ":0": false, "10.1.2.3:80": false,
+		"x": false,
 	} {
 		if err := checkAddress(Config{Listen: listen}); (err == nil) != ok {
 			t.Errorf("listen %q: %v", listen, err)

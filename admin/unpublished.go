@@ -55,7 +55,8 @@ func (s *Server) postRowDecision(w http.ResponseWriter, r *http.Request) {
 	}
 	by, err := readActor(w, r, &body, &body.actorFields)
 	if err == nil && (body.Transaction == "" || body.Row == 0 || body.Action == "") {
-		err = invalid("say which row and what to do: transaction (GTID, or file:pos of its end), row (from 1) and action (skip or dead_letter)")
+		err = invalid("say which row and what to do: transaction (GTID, or file:pos of its end), row (from 1) and action " +
+			"(skip or dead_letter)")
 	}
 	var d RowDecision
 	if err == nil {

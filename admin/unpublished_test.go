@@ -12,8 +12,9 @@ func TestUnpublishedRowsRoutes(t *testing.T) {
 	const path = "/v1/connectors/orders/unpublished-rows"
 	good := `{"transaction":"3e11fa47-71ca-11e1-9e33-c80aa9429562:23","row":2,"action":"skip","reason":"poison","by":"ann"}`
 	a := ask("POST", path, good)
-	if want := (RowRequest{"3e11fa47-71ca-11e1-9e33-c80aa9429562:23", 2, "skip"}); a.code != 201 || c.aside != want || c.last.Reason != "poison" || !strings.HasPrefix(c.last.By, "ann") {
-		t.Errorf("%d %s: %+v by %+v", a.code, a.body, c.aside, c.last)
+	if want := (RowRequest{"3e11fa47-71ca-11e1-9e33-c80aa9429562:23", 2, "skip"}); a.code != 201 || c.decided != want ||
+		c.last.Reason != "poison" || !strings.HasPrefix(c.last.By, "ann") {
+		t.Errorf("%d %s: %+v by %+v", a.code, a.body, c.decided, c.last)
 	}
 	if a := ask("GET", path, ""); a.code != 200 || !strings.Contains(a.body, `"row": 2`) {
 		t.Errorf("%d %s", a.code, a.body)
@@ -31,7 +32,8 @@ func TestUnpublishedRowsRoutes(t *testing.T) {
 		}
 	}
 	for _, method := range []string{"GET", "POST"} {
-		if a := ask(method, "/v1/connectors/none/unpublished-rows", map[string]string{"POST": good}[method]); a.problem(t) != CodeConnectorNotFound {
+		if a := ask(method, "/v1/connectors/none/unpublished-rows",
+			map[string]string{"POST": good}[method]); a.problem(t) != CodeConnectorNotFound {
 			t.Errorf("%s: %d %s", method, a.code, a.body)
 		}
 	}

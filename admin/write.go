@@ -111,7 +111,8 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) error {
 	}
 	// Browsers send this type to another site only after they have asked it.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeMediaType, Detail: "send the body as Content-Type: application/json"}
+		return &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeMediaType,
+			Detail: "send the body as Content-Type: application/json"}
 	}
 	return nil
 }

@@ -73,7 +73,8 @@ const maxKept = 1000
 // ahead reads the binlog from a place to its present end and returns those of the tables
 // that a statement there may change. So what the server says of the others now held at
 // that place, too.
-func (s *Stream) ahead(ctx context.Context, cfg Config, from position.Position, names []schema.Name) ([]schema.Name, error) {
+func (s *Stream) ahead(ctx context.Context, cfg Config, from position.Position,
+	names []schema.Name) ([]schema.Name, error) {
 	// As mysqlbinlog does: the server ends the dump at the end of its binlog, and
 	// nobody else's is ended for it.
 	cfg.ServerID, cfg.toEnd = 0, true
@@ -86,7 +87,7 @@ func (s *Stream) ahead(ctx context.Context, cfg Config, from position.Position, 
 	if err != nil {
 		return nil, classify(err, Unreachable, "reading the binlog ahead from "+from.String())
 	}
-	l := lookout{source: s.server.ddlSource(), names: names, found: out.found}
+	l := sideReader{source: s.server.ddlSource(), names: names, found: out.found}
 	out.run(l.handle) // in this goroutine: until the end
 	_ = out.conn.Close()
 	if !errors.Is(out.err, errEndOfBinlog) {
@@ -97,8 +98,8 @@ func (s *Stream) ahead(ctx context.Context, cfg Config, from position.Position, 
 
 var errEndOfBinlog = errors.New("the binlog ends here")
 
-// lookout looks for statements that change tables.
-type lookout struct {
+// sideReader looks for statements that change tables.
+type sideReader struct {
 	source  ddl.Source
 	crc     bool // events end with a checksum
 	names   []schema.Name
@@ -106,7 +107,7 @@ type lookout struct {
 	found   func()
 }
 
-func (l *lookout) handle(raw []byte, _ bool) error {
+func (l *sideReader) handle(raw []byte, _ bool) error {
 	h, err := parseHeader(raw)
 	if err != nil {
 		return fmt.Errorf("reading an event header: %w", err)
@@ -156,7 +157,7 @@ func (l *lookout) handle(raw []byte, _ bool) error {
 
 // changes reports whether a statement may change the columns of a table, whatever they are:
 // most change an index, rows or partitions.
-func (l *lookout) changes(q *queryEvent, n schema.Name) bool {
+func (l *sideReader) changes(q *queryEvent, n schema.Name) bool {
 	c := ddl.NewCatalog()
 	c.Tables[n] = &ddl.Table{}
 	out := c.Apply(l.source, q.statement())

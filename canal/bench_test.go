@@ -20,7 +20,8 @@ func benchmark(b *testing.B, build func(l *canaltest.Binlog), rowsEach int) {
 	build(l)
 	rows := 0
 	q := canal.NewQueue(1 << 40)
-	w := canal.NewEventHandler(canal.Config{ServerID: 1, Tables: canal.Tables{Match: isOutbox}, SpoolDir: b.TempDir()}, position.MySQL,
+	w := canal.NewEventHandler(canal.Config{ServerID: 1, Tables: canal.Tables{Match: isOutbox}, SpoolDir: b.TempDir()},
+		position.MySQL,
 		position.Position{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: 4}, nil0,
 		func(t txn.Transaction) error {
 			rows += len(t.Rows)

@@ -13,8 +13,9 @@ import (
 func TestB052AmbiguousBinaryIsRefused(t *testing.T) {
 	wire := schema.TableMap{
 		Name: schema.Name{Database: "shop", Table: "outbox"}, MariaDB: true,
-		Types: []byte{mysql.MYSQL_TYPE_STRING}, Metas: []uint16{uint16(mysql.MYSQL_TYPE_STRING)<<8 | 16}, NullBitmap: []byte{0},
-		Names: []string{"id"},
+		Types: []byte{mysql.MYSQL_TYPE_STRING}, Metas: []uint16{uint16(mysql.MYSQL_TYPE_STRING)<<8 | 16},
+		NullBitmap: []byte{0},
+		Names:      []string{"id"},
 	}
 	column := schema.Column{Name: "id", Type: schema.Binary, Length: 16}
 	known := column

@@ -49,7 +49,8 @@ func openChangeBuffer(dir string) (*changeBuffer, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	db, err := bbolt.Open(f.Name(), 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(f.Name(), 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true,
+		FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +185,8 @@ func (e *entries) inserted(table int, key []string) bool {
 
 // remove notes a row that stood there at the start and was deleted.
 func (e *entries) remove(table int, r goneRow) error {
-	s := storedRow{TableVersion: e.changeBuffer.tableVersion(r.table), Key: r.key, Image: make([]storedValue, len(r.image))}
+	s := storedRow{TableVersion: e.changeBuffer.tableVersion(r.table), Key: r.key,
+		Image: make([]storedValue, len(r.image))}
 	var err error
 	for i, v := range r.image {
 		if s.Image[i], err = store(v); err != nil {
@@ -217,7 +219,8 @@ func (e *entries) nextGone(table int, after, to []byte) (row goneRow, found bool
 	if err := gob.NewDecoder(bytes.NewReader(v)).Decode(&s); err != nil {
 		return row, false, err
 	}
-	row = goneRow{sort: bytes.Clone(k), key: s.Key, image: make([]any, len(s.Image)), table: e.changeBuffer.tableVersions[s.TableVersion]}
+	row = goneRow{sort: bytes.Clone(k), key: s.Key, image: make([]any, len(s.Image)),
+		table: e.changeBuffer.tableVersions[s.TableVersion]}
 	for i := range s.Image {
 		row.image[i] = s.Image[i].value()
 	}

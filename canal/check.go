@@ -41,12 +41,15 @@ func check(s *session, server *Server, cfg Config, from position.Position) (plan
 		// Single sessions may still choose another one. But by default nothing may go
 		// where it can't be seen: what triggers and functions write is not in a
 		// statement at all.
-		return p, newError(WrongMode, nil, "the server has binlog_format=%s: statements can't be published, nor what triggers write behind them; set binlog_format=ROW", server.BinlogFormat)
+		return p, newError(WrongMode, nil, "the server has binlog_format=%s: statements can't be published, nor what "+
+			"triggers write behind them; set binlog_format=ROW", server.BinlogFormat)
 	case cfg.Flavor != "" && cfg.Flavor != server.Flavor:
-		return p, newError(BadConfig, nil, "the configuration says %s, the server at %s is %s (%s)", cfg.Flavor, cfg.address(), server.Flavor, server.Version)
+		return p, newError(BadConfig, nil, "the configuration says %s, the server at %s is %s (%s)", cfg.Flavor,
+			cfg.address(), server.Flavor, server.Version)
 	case from.Flavor != "" && from.Flavor != server.Flavor,
 		from.HasGTID() && from.Set.Flavor() != server.Flavor:
-		return p, newError(WrongHistory, nil, "the position is of a %s server, %s is %s", cmpFlavor(from), cfg.address(), server.Flavor)
+		return p, newError(WrongHistory, nil, "the position is of a %s server, %s is %s", cmpFlavor(from), cfg.address(),
+			server.Flavor)
 	}
 	if err := s.logged(server, cfg); err != nil {
 		return p, err
@@ -55,7 +58,8 @@ func check(s *session, server *Server, cfg Config, from position.Position) (plan
 	case !from.HasGTID():
 		return p, checkFile(s, server, from)
 	case server.Flavor == position.MariaDB && cfg.Origins != nil:
-		return p, newError(BadConfig, nil, "transactions can be chosen by their origin on MySQL only: MariaDB's GTIDs do not say which server UUID they come from")
+		return p, newError(BadConfig, nil, "transactions can be chosen by their origin on MySQL only: MariaDB's GTIDs do "+
+			"not say which server UUID they come from")
 	}
 	var err error
 	if server.Flavor == position.MariaDB {
@@ -92,9 +96,12 @@ func cmpFlavor(p position.Position) position.Flavor {
 	return p.Flavor
 }
 
-func checkGTID(s *session, server *Server, cfg Config, from position.Position) (ask position.Position, lost *position.Set, err error) {
+func checkGTID(s *session, server *Server, cfg Config, from position.Position) (ask position.Position,
+	lost *position.Set, err error) {
 	if server.GTIDMode != "ON" { // the server refuses to position by GTID in any other mode
-		return from, nil, newError(WrongMode, nil, "the position is a GTID set but the server has gtid_mode=%s; set gtid_mode=ON, or start again from a file and position", server.GTIDMode)
+		return from, nil, newError(WrongMode, nil,
+			"the position is a GTID set but the server has gtid_mode=%s; set gtid_mode=ON, or start again from a file and "+
+				"position", server.GTIDMode)
 	}
 	ours := from.Set.Clone()
 	for i := range from.Partials {
@@ -142,7 +149,8 @@ func missing(s *session, server *Server, cfg Config, ours *position.Set) (lost *
 		return nil, lagging(lacks, why)
 	}
 	if cfg.OnLostTransactions == nil {
-		e := newError(LostTransactions, nil, "the server lacks transactions of other servers that were already published: %s; the primary that had them is gone and no other server got them. "+
+		e := newError(LostTransactions, nil, "the server lacks transactions of other servers that were already published: "+
+			"%s; the primary that had them is gone and no other server got them. "+
 			"Bring them to this server, or accept that their events have no rows (source.lost_transactions=accept)", lacks)
 		e.Difference = lacks.String()
 		return nil, e
@@ -153,7 +161,8 @@ func missing(s *session, server *Server, cfg Config, ours *position.Set) (lost *
 func (s *Server) isOwn(origin uuid.UUID) bool { return strings.EqualFold(origin.String(), s.UUID) }
 
 func behind(lacks *position.Set) *Error {
-	e := newError(Behind, nil, "the server lacks transactions that were already published: %s; it has lost them (failover, restore or reset) "+
+	e := newError(Behind, nil, "the server lacks transactions that were already published: %s; it has lost them "+
+		"(failover, restore or reset) "+
 		"and will give their numbers to others, so going on would skip those", lacks)
 	e.Difference = lacks.String()
 	return e
@@ -175,7 +184,8 @@ func returned(server *Server, cfg Config, from position.Position) error {
 }
 
 func cameBack(set string) *Error {
-	e := newError(Diverged, nil, "the server now has transactions %s, which were accepted as lost: either their numbers were given to others, whose rows are not published then, "+
+	e := newError(Diverged, nil, "the server now has transactions %s, which were accepted as lost: either their numbers "+
+		"were given to others, whose rows are not published then, "+
 		"or they were brought back; set a position with them if they are the same, without them if they are others", set)
 	e.Difference = set
 	return e
@@ -222,7 +232,8 @@ func purged(gone *position.Set, from position.Position) error {
 	if missing.IsEmpty() {
 		return nil
 	}
-	e := newError(Purged, nil, "the server has purged binlogs that were not read yet: transactions %s are missing", missing)
+	e := newError(Purged, nil, "the server has purged binlogs that were not read yet: transactions %s are missing",
+		missing)
 	e.Difference = missing.String()
 	return e
 }
@@ -236,7 +247,8 @@ func checkMariaDB(s *session, server *Server, from position.Position) error {
 		}
 		e := behind(lacks)
 		if server.LooseGTIDs {
-			e.msg += "; or else, since gtid_strict_mode is OFF, a server that did not know these numbers has written lower ones after them: " +
+			e.msg += "; or else, since gtid_strict_mode is OFF, a server that did not know these numbers has written lower " +
+				"ones after them: " +
 				"then nothing is lost, and a position at the server's gtid_binlog_pos goes on; set gtid_strict_mode=ON against it"
 		}
 		return e
@@ -257,10 +269,13 @@ func checkFile(s *session, server *Server, from position.Position) error {
 		return newError(BadConfig, nil, "the position names neither a GTID set nor a file")
 	}
 	if from.Server != "" && !strings.EqualFold(from.Server, server.Name()) {
-		return newError(WrongHistory, nil, "the position %s is of server %s, this is %s; a position by file cannot move between servers", from, from.Server, server.Name())
+		return newError(WrongHistory, nil, "the position %s is of server %s, this is %s; a position by file cannot move "+
+			"between servers", from, from.Server, server.Name())
 	}
-	if last := from.Last; !last.IsZero() && last.Flavor() == server.Flavor && server.Executed != nil && !server.Executed.Has(last) {
-		e := newError(Behind, nil, "the server does not have %s, the last transaction that was published: it was reset or restored, and its %s is another file of that name", last, from.File)
+	if last := from.Last; !last.IsZero() && last.Flavor() == server.Flavor && server.Executed != nil &&
+		!server.Executed.Has(last) {
+		e := newError(Behind, nil, "the server does not have %s, the last transaction that was published: it was reset or "+
+			"restored, and its %s is another file of that name", last, from.File)
 		e.Difference = last.String()
 		return e
 	}
@@ -332,7 +347,8 @@ func (s *session) anonymousIn(file string, at uint64) error {
 		var r mysql.Result
 		s.wire.allow(maxEvent, answerTimes*s.wait)
 		// Row by row: an event may show a statement of any length.
-		err := s.conn.ExecuteSelectStreaming(fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %d LIMIT %d", quoted(file), at, page), &r, func(row []mysql.FieldValue) error {
+		err := s.conn.ExecuteSelectStreaming(fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %d LIMIT %d", quoted(file), at,
+			page), &r, func(row []mysql.FieldValue) error {
 			s.wire.allow(maxEvent, answerTimes*s.wait)
 			n++
 			if len(row) < 5 {
@@ -346,12 +362,16 @@ func (s *session) anonymousIn(file string, at uint64) error {
 		}, nil)
 		switch {
 		case err != nil && mysql.ErrorCode(err.Error()) == mysql.ER_ERROR_WHEN_EXECUTING_COMMAND:
-			return newError(WrongHistory, plainCause(err), "no event of the server's binlog begins at %s:%d, where the position ends: it is of another binlog, or wrong; set a position by its GTID set", file, at)
+			return newError(WrongHistory, plainCause(err),
+				"no event of the server's binlog begins at %s:%d, where the position ends: it is of another binlog, or wrong; "+
+					"set a position by its GTID set", file, at)
 		case err != nil:
 			return classify(err, Disconnected, "asking the server for the events of "+file)
 		case found > 0:
-			e := newError(AnonymousTransaction, nil, "there is a transaction without GTID that was not read yet, and that a position by GTID set passes over: "+
-				"the server ran with gtid_mode other than ON; start again from this file and position, or accept the loss with a new position")
+			e := newError(AnonymousTransaction, nil, "there is a transaction without GTID that was not read yet, and that a "+
+				"position by GTID set passes over: "+
+				"the server ran with gtid_mode other than ON; start again from this file and position, or accept the loss with a "+
+				"new position")
 			e.File, e.Pos = file, found
 			return e
 		case n < page:

@@ -63,14 +63,16 @@ func classify(err error, byDefault Kind, doing string) error {
 func kindOf(e *mysql.MyError) Kind {
 	switch e.Code {
 	case mysql.ER_ACCESS_DENIED_ERROR, mysql.ER_DBACCESS_DENIED_ERROR, mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR,
-		mysql.ER_TABLEACCESS_DENIED_ERROR, mysql.ER_HOST_NOT_PRIVILEGED, mysql.ER_HOST_IS_BLOCKED, mysql.ER_MUST_CHANGE_PASSWORD,
+		mysql.ER_TABLEACCESS_DENIED_ERROR, mysql.ER_HOST_NOT_PRIVILEGED, mysql.ER_HOST_IS_BLOCKED,
+		mysql.ER_MUST_CHANGE_PASSWORD,
 		mysql.ER_MUST_CHANGE_PASSWORD_LOGIN, mysql.ER_ACCESS_DENIED_NO_PASSWORD_ERROR, erAccountLocked, erSecureTransport:
 		return AccessDenied
 	case erSlaveSameID:
 		return DuplicateServerID
 	case erMariaGTIDNotFound, erMariaGTIDNotFound1, erMariaGTIDHole:
 		return Behind
-	case mysql.ER_SERVER_SHUTDOWN, mysql.ER_NORMAL_SHUTDOWN, mysql.ER_ABORTING_CONNECTION, mysql.ER_NEW_ABORTING_CONNECTION,
+	case mysql.ER_SERVER_SHUTDOWN, mysql.ER_NORMAL_SHUTDOWN, mysql.ER_ABORTING_CONNECTION,
+		mysql.ER_NEW_ABORTING_CONNECTION,
 		mysql.ER_QUERY_INTERRUPTED, erInactivity, erConnectionKilled,
 		mysql.ER_NET_READ_ERROR, mysql.ER_NET_READ_INTERRUPTED, mysql.ER_NET_ERROR_ON_WRITE, mysql.ER_NET_WRITE_INTERRUPTED:
 		return Disconnected

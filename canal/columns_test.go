@@ -20,7 +20,8 @@ func statement(format string, args ...any) ddl.Statement {
 func TestColumnsAreKept(t *testing.T) {
 	c := newColumns(ddl.Source{Version: 90704}, onlyOutbox, "")
 	c.catalog.Charsets["shop"] = "latin1"
-	c.apply(statement("CREATE TABLE outbox (id SERIAL, a ENUM('x','ü') DEFAULT 'x', b TEXT INVISIBLE, c DATETIME(3) DEFAULT NOW(3), d FLOAT(7,3), e BINARY(16), PRIMARY KEY (id))"))
+	c.apply(statement("CREATE TABLE outbox (id SERIAL, a ENUM('x','ü') DEFAULT 'x', b TEXT INVISIBLE, c DATETIME(3) " +
+		"DEFAULT NOW(3), d FLOAT(7,3), e BINARY(16), PRIMARY KEY (id))"))
 	c.apply(statement("CREATE TABLE _outbox_gho LIKE outbox"))
 	text := c.changed()
 	if text == "" || len(text) > 1000 || c.changed() != "" {
@@ -88,8 +89,10 @@ func TestQueryEventsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := q.statement()
-	if string(s.SQL) != "DROP TABLE x" || s.Database != "shop" || s.Mode != ddl.AnsiQuotes|ddl.NoBackslashEscapes || !s.Failed ||
-		s.Charset != "latin1" || s.Connection != "utf8mb4" || s.ServerCharset != "utf8mb3" || s.ExplicitTimestamps == nil || !*s.ExplicitTimestamps {
+	if string(s.SQL) != "DROP TABLE x" || s.Database != "shop" || s.Mode != ddl.AnsiQuotes|ddl.NoBackslashEscapes ||
+		!s.Failed ||
+		s.Charset != "latin1" || s.Connection != "utf8mb4" || s.ServerCharset != "utf8mb3" || s.ExplicitTimestamps == nil ||
+		!*s.ExplicitTimestamps {
 		t.Errorf("got %+v", s)
 	}
 	for n := range status { // cut anywhere it is read in peace

@@ -134,7 +134,8 @@ type Config struct {
 	// PartBytes bounds the parts of a spooled transaction; default 8 MiB.
 	PartBytes int
 	// MaxUncompressed bounds what one compressed transaction may inflate to;
-	// default 16 GiB. One event has 1 GiB at the most, as on servers. It protects from hostile or broken servers, not from large
+	// default 16 GiB. One event has 1 GiB at the most, as on servers. It protects from hostile or
+	// broken servers, not from large
 	// transactions, which are walked as a stream.
 	MaxUncompressed int64
 
@@ -201,9 +202,11 @@ func (c Config) validate() error {
 	}
 	bad(c.ServerID == 0, "server id 0 is not allowed")
 	bad(c.Tables.Match == nil, "no outbox tables")
-	bad(c.Flavor != "" && c.Flavor != position.MySQL && c.Flavor != position.MariaDB, "the flavor must be mysql or mariadb")
+	bad(c.Flavor != "" && c.Flavor != position.MySQL && c.Flavor != position.MariaDB,
+		"the flavor must be mysql or mariadb")
 	bad(c.Heartbeat < time.Millisecond, "the heartbeat must be at least 1 ms")
-	bad(c.ConnectTimeout < 0 || c.QueueBytes < 0 || c.SpoolThreshold < 0 || c.PartRows < 0 || c.PartBytes < 0 || c.MaxUncompressed < 0,
+	bad(c.ConnectTimeout < 0 || c.QueueBytes < 0 || c.SpoolThreshold < 0 || c.PartRows < 0 || c.PartBytes < 0 ||
+		c.MaxUncompressed < 0,
 		"limits and timeouts must not be negative")
 	return errors.Join(errs...)
 }

@@ -61,7 +61,8 @@ func TestConnectTimeoutBoundsTheLogin(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	cfg := canal.Config{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, User: "u", ConnectTimeout: 300 * time.Millisecond}
+	cfg := canal.Config{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, User: "u",
+		ConnectTimeout: 300 * time.Millisecond}
 	inspected := make(chan error, 1)
 	go func() {
 		_, err := canal.Inspect(t.Context(), cfg)

@@ -57,7 +57,8 @@ func directRow(r *rand.Rand, t canaltest.Table, omitted []bool) []any {
 			row[i] = canaltest.Omitted
 		case r.IntN(5) == 0:
 			row[i] = nil
-		case c.Type == mysql.MYSQL_TYPE_VARCHAR, c.Type == mysql.MYSQL_TYPE_STRING, c.Type == mysql.MYSQL_TYPE_BLOB, c.Type == mysql.MYSQL_TYPE_JSON:
+		case c.Type == mysql.MYSQL_TYPE_VARCHAR, c.Type == mysql.MYSQL_TYPE_STRING, c.Type == mysql.MYSQL_TYPE_BLOB,
+			c.Type == mysql.MYSQL_TYPE_JSON:
 			most := 200
 			if c.Type == mysql.MYSQL_TYPE_VARCHAR || c.Type == mysql.MYSQL_TYPE_STRING {
 				most = int(c.Meta)
@@ -70,7 +71,8 @@ func directRow(r *rand.Rand, t canaltest.Table, omitted []bool) []any {
 	return row
 }
 
-func versionOf(t *testing.T, table canaltest.Table, head [][]byte, wanted []int) (*canal.TableVersion, *canaltest.Binlog) {
+func versionOf(t *testing.T, table canaltest.Table, head [][]byte, wanted []int) (*canal.TableVersion,
+	*canaltest.Binlog) {
 	t.Helper()
 	b := canaltest.NewBinlog(position.MySQL, "binlog.000001", 4)
 	b.Events = nil
@@ -153,8 +155,10 @@ func TestNotDirect(t *testing.T) {
 		meta uint16
 		want bool
 	}{
-		{mysql.MYSQL_TYPE_DATETIME2, 6, false}, {mysql.MYSQL_TYPE_NEWDECIMAL, 0x0a02, false}, {mysql.MYSQL_TYPE_BIT, 1, false},
-		{mysql.MYSQL_TYPE_STRING, uint16(mysql.MYSQL_TYPE_ENUM)<<8 | 1, false}, {mysql.MYSQL_TYPE_STRING, uint16(mysql.MYSQL_TYPE_SET)<<8 | 1, false},
+		{mysql.MYSQL_TYPE_DATETIME2, 6, false}, {mysql.MYSQL_TYPE_NEWDECIMAL, 0x0a02, false},
+		{mysql.MYSQL_TYPE_BIT, 1, false},
+		{mysql.MYSQL_TYPE_STRING, uint16(mysql.MYSQL_TYPE_ENUM)<<8 | 1, false},
+		{mysql.MYSQL_TYPE_STRING, uint16(mysql.MYSQL_TYPE_SET)<<8 | 1, false},
 		{mysql.MYSQL_TYPE_STRING, uint16(mysql.MYSQL_TYPE_STRING)<<8 | 144, true}, {mysql.MYSQL_TYPE_BLOB, 4, true},
 	} {
 		if canal.IsDirect(c.t, c.meta) != c.want {

@@ -52,7 +52,8 @@
 // # What cannot be seen
 //
 // Writes with sql_log_bin=0, and what triggers and functions write in a session
-// that has chosen another binlog_format than the server's, which must be ROW. XA transactions prepared before the position from which a connector
+// that has chosen another binlog_format than the server's, which must be ROW. XA transactions
+// prepared before the position from which a connector
 // starts for the first time. Without binlog_row_metadata=FULL, columns come from
 // information_schema as they are now; rows that are older than a change which
 // kept number and types of the columns get today's names, and only at the change

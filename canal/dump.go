@@ -27,9 +27,11 @@ type dump struct {
 // startDump logs in, has same look at the connection, and asks for the binlog.
 // waiting is asked, after each silence of cfg.readTimeout before found is called,
 // whether to go on: a server may take long to find the place, and says nothing then.
-func startDump(cfg Config, d *dialer, flavor position.Flavor, from position.Position, same func(*session) error, waiting func() bool) (*dump, error) {
+func startDump(cfg Config, d *dialer, flavor position.Flavor, from position.Position, same func(*session) error,
+	waiting func() bool) (*dump, error) {
 	// Two heartbeats may get lost, no more.
-	s, err := login(context.Background(), cfg, d, cfg.readTimeout(), map[string]string{"_client_role": "binary_log_listener"})
+	s, err := login(context.Background(), cfg, d, cfg.readTimeout(),
+		map[string]string{"_client_role": "binary_log_listener"})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +64,8 @@ func (d *dump) request(cfg Config, flavor position.Flavor, from position.Positio
 	case flavor == position.MariaDB:
 		// The file and offset of the command do not count then. Strict mode is what
 		// makes MariaDB refuse a position that it does not have.
-		for _, set := range []string{fmt.Sprintf("SET @slave_connect_state='%s'", from.Set), "SET @slave_gtid_strict_mode=1"} {
+		for _, set := range []string{fmt.Sprintf("SET @slave_connect_state='%s'", from.Set),
+			"SET @slave_gtid_strict_mode=1"} {
 			if _, err := d.execute(set); err != nil {
 				return err
 			}
@@ -85,7 +88,8 @@ func (d *dump) introduce(cfg Config, flavor position.Flavor) error {
 		settings = append(settings, "SET @mariadb_slave_capability=4") // it understands GTIDs
 	}
 	if period := cfg.Heartbeat.Nanoseconds(); period > 0 {
-		settings = append(settings, fmt.Sprintf("SET @master_heartbeat_period = %d, @source_heartbeat_period = %d", period, period))
+		settings = append(settings, fmt.Sprintf("SET @master_heartbeat_period = %d, @source_heartbeat_period = %d", period,
+			period))
 	}
 	for _, set := range append(settings, fmt.Sprintf("SET @slave_uuid = '%s', @replica_uuid = '%s'", id, id)) {
 		if _, err := d.execute(set); err != nil {

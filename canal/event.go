@@ -172,7 +172,8 @@ func parseTagged(body []byte) (e gtidEvent, err error) {
 
 func parseMariaGTID(h header, body []byte) (gtidEvent, error) {
 	r := reader{b: body}
-	e := gtidEvent{gtid: position.GTID{Server: h.server, Seq: r.uint(8), Domain: uint32(r.uint(4))}, flags: byte(r.uint(1))}
+	e := gtidEvent{gtid: position.GTID{Server: h.server, Seq: r.uint(8), Domain: uint32(r.uint(4))},
+		flags: byte(r.uint(1))}
 	if r.bad || e.gtid.Seq == 0 {
 		return e, fmt.Errorf("GTID event of %d bytes is not readable", len(body))
 	}

@@ -108,14 +108,17 @@ type limits struct {
 	uncompressed int64
 }
 
-func newEventHandler(cfg Config, flavor position.Flavor, from position.Position, emit func(txn.Transaction) error, st *stats) *eventHandler {
+func newEventHandler(cfg Config, flavor position.Flavor, from position.Position, emit func(txn.Transaction) error,
+	st *stats) *eventHandler {
 	w := &eventHandler{
 		flavor: flavor, byGTID: from.HasGTID(), log: cfg.Logger, emit: emit, stats: st,
-		limits: limits{spool: cfg.SpoolThreshold, partRows: cfg.PartRows, partBytes: cfg.PartBytes, uncompressed: cfg.MaxUncompressed},
+		limits: limits{spool: cfg.SpoolThreshold, partRows: cfg.PartRows, partBytes: cfg.PartBytes,
+			uncompressed: cfg.MaxUncompressed},
 		tables: newTables(cfg.Tables.Match),
 		file:   from.File, pos: from.Pos, created: from.Created,
-		tableVersions: tableVersions{flavor: flavor, needed: cfg.Needed, invalid: cfg.InvalidText, keys: cfg.Updates, maxSize: cfg.MaxUncompressed},
-		partials:      from.Partials, refusePartial: cfg.RefusePartialUpdates,
+		tableVersions: tableVersions{flavor: flavor, needed: cfg.Needed, invalid: cfg.InvalidText, keys: cfg.Updates,
+			maxSize: cfg.MaxUncompressed},
+		partials: from.Partials, refusePartial: cfg.RefusePartialUpdates,
 		origins:   origins{counts: cfg.Origins},
 		watermark: cfg.watermark, tally: cfg.tally,
 		turns: !from.HasGTID() && len(from.Partials) == 0 && cfg.tally == nil,
@@ -183,7 +186,8 @@ func (w *eventHandler) handle(raw []byte, owned bool) (err error) {
 func opens(kind replication.EventType) bool {
 	switch kind {
 	case replication.ROTATE_EVENT, replication.FORMAT_DESCRIPTION_EVENT, replication.PREVIOUS_GTIDS_EVENT,
-		replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT, replication.MARIADB_START_ENCRYPTION_EVENT:
+		replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT,
+		replication.MARIADB_START_ENCRYPTION_EVENT:
 		return true
 	}
 	return false
@@ -214,7 +218,8 @@ func (w *eventHandler) withoutChecksum(h header, raw []byte) ([]byte, error) {
 func (w *eventHandler) advance(h header) {
 	w.before, w.length = w.pos, h.size
 	switch {
-	case h.artificial() || h.kind == replication.HEARTBEAT_EVENT || h.kind == replication.HEARTBEAT_LOG_EVENT_V2 || h.kind == replication.ROTATE_EVENT:
+	case h.artificial() || h.kind == replication.HEARTBEAT_EVENT || h.kind == replication.HEARTBEAT_LOG_EVENT_V2 ||
+		h.kind == replication.ROTATE_EVENT:
 	case h.pos != 0:
 		p := w.pos&^(1<<32-1) | uint64(h.pos)
 		if p < w.pos {
@@ -243,7 +248,8 @@ func (w *eventHandler) mayBeFurther(pos uint64) bool {
 	if s := &w.sized; s.file != w.file || time.Since(s.at) > time.Second {
 		size, err := w.size(w.file)
 		if err != nil {
-			w.log.Info("the place in the binlog is not known until the next file, since the server does not list its binlogs", slog.Any("error", err))
+			w.log.Info("the place in the binlog is not known until the next file, since the server does not list its binlogs",
+				slog.Any("error", err))
 			size = 1<<64 - 1
 		}
 		*s = fileSize{w.file, size, time.Now()}
@@ -368,7 +374,8 @@ func (w *eventHandler) outer(h header, body []byte) error {
 		}
 		return w.provenIdle(h)
 	case replication.PREVIOUS_GTIDS_EVENT, replication.START_EVENT_V3,
-		replication.SLAVE_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT, replication.MARIADB_GTID_LIST_EVENT, replication.MARIADB_START_ENCRYPTION_EVENT:
+		replication.SLAVE_EVENT, replication.MARIADB_BINLOG_CHECKPOINT_EVENT, replication.MARIADB_GTID_LIST_EVENT,
+		replication.MARIADB_START_ENCRYPTION_EVENT:
 		return nil
 	}
 	if h.flags&replication.LOG_EVENT_IGNORABLE_F != 0 {
@@ -443,8 +450,10 @@ func (w *eventHandler) outboxRows(kind replication.EventType, tm *tableMap, raw 
 		return nil
 	}
 	switch kind {
-	case replication.WRITE_ROWS_EVENTv0, replication.WRITE_ROWS_EVENTv1, replication.WRITE_ROWS_EVENTv2, replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1:
-	case replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+	case replication.WRITE_ROWS_EVENTv0, replication.WRITE_ROWS_EVENTv1, replication.WRITE_ROWS_EVENTv2,
+		replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1:
+	case replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2,
+		replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
 		w.group.deletes++
 		if w.watermark == nil {
 			return nil
@@ -455,8 +464,10 @@ func (w *eventHandler) outboxRows(kind replication.EventType, tm *tableMap, raw 
 			w.group.fault = w.partialUpdate(tm, "updates are not to be passed over")
 		}
 		if w.watermark != nil && kind == replication.PARTIAL_UPDATE_ROWS_EVENT && w.group.fault == nil {
-			w.group.fault = w.partialUpdate(tm, "whether that changed its primary key, and with it its turn among the snapshot rows, can't be told. "+
-				"Set binlog_row_value_options='' there and begin again, or begin without the rows that stand in the tables (source.start=current)")
+			w.group.fault = w.partialUpdate(tm, "whether that changed its primary key, and with it its turn among the "+
+				"snapshot rows, can't be told. "+
+				"Set binlog_row_value_options='' there and begin again, or begin without the rows that stand in the tables "+
+				"(source.start=current)")
 		}
 		if !w.tableVersions.keys || !isUpdate(kind) {
 			return nil
@@ -479,7 +490,8 @@ func (w *eventHandler) outboxRows(kind replication.EventType, tm *tableMap, raw 
 
 // partialUpdate is decided at the commit, as all that is wrong with a transaction.
 func (w *eventHandler) partialUpdate(tm *tableMap, why string) error {
-	e := newError(PartialUpdate, nil, "a row of outbox table %s was updated, and logged in part only (binlog_row_value_options=PARTIAL_JSON); %s", tm.table.name, why)
+	e := newError(PartialUpdate, nil, "a row of outbox table %s was updated, and logged in part only "+
+		"(binlog_row_value_options=PARTIAL_JSON); %s", tm.table.name, why)
 	e.Table = tm.table.name.String()
 	return w.fail(PartialUpdate, e, "")
 }

@@ -144,7 +144,8 @@ func TestMarks(t *testing.T) {
 	end := b.Pos
 	f := newFeed(t).walk(b)
 	f.want("5[1]")
-	want := position.Commit{GTID: gtid(5), First: 5, File: "binlog.000001", Pos: end, Committed: time.UnixMicro(1_700_000_001_234_567).UTC()}
+	want := position.Commit{GTID: gtid(5), First: 5, File: "binlog.000001", Pos: end,
+		Committed: time.UnixMicro(1_700_000_001_234_567).UTC()}
 	if got := f.out[0].Commit; got != want {
 		t.Errorf("mark is %+v, want %+v", got, want)
 	}
@@ -157,7 +158,8 @@ func TestMarks(t *testing.T) {
 	b.Begin()
 	b.XID()
 	f.walk(b).want("5[1] 6[]")
-	want = position.Commit{GTID: gtid(6), First: 6, File: "binlog.000002", Pos: b.Pos, Committed: time.Unix(1_700_000_000, 0).UTC()}
+	want = position.Commit{GTID: gtid(6), First: 6, File: "binlog.000002", Pos: b.Pos,
+		Committed: time.Unix(1_700_000_000, 0).UTC()}
 	if got := f.out[1].Commit; got != want {
 		t.Errorf("mark without commit time is %+v, want %+v", got, want)
 	}
@@ -176,9 +178,11 @@ func TestMarksOfFiles(t *testing.T) {
 		want []position.Commit
 	}{
 		{"by file", position.Position{File: "binlog.000001", Pos: 4, Created: begun}, []position.Commit{turn}},
-		{"by file of which nothing more is known", position.Position{File: "binlog.000001", Pos: 4}, []position.Commit{first, turn}},
+		{"by file of which nothing more is known", position.Position{File: "binlog.000001", Pos: 4},
+			[]position.Commit{first, turn}},
 		{"by GTID", position.Position{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: 4}, nil},
-		{"a transaction is published in part", position.Position{File: "binlog.000001", Pos: 4, Partials: []position.Partial{{}}}, nil},
+		{"a transaction is published in part", position.Position{File: "binlog.000001", Pos: 4,
+			Partials: []position.Partial{{}}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFeed(t)
@@ -221,7 +225,8 @@ func TestF14AnotherFileOfTheSameName(t *testing.T) {
 	f.from.Created--
 	b := mysqlLog()
 	b.Transaction(position.GTID{}, func() { insert(b, 1) })
-	f.walk(b).fails(canal.Behind, position.GTID{}, "binlog.000001 is another file of that name", "begun at 2023-11-14 22:13:19 UTC, this one at 2023-11-14 22:13:20 UTC")
+	f.walk(b).fails(canal.Behind, position.GTID{}, "binlog.000001 is another file of that name",
+		"begun at 2023-11-14 22:13:19 UTC, this one at 2023-11-14 22:13:20 UTC")
 	if len(f.out) > 0 {
 		t.Errorf("%s was handed on", idsOf(f.out))
 	}
@@ -429,7 +434,8 @@ func TestB031ForeignRowsAreNotDecoded(t *testing.T) {
 	b := mysqlLog()
 	b.Transaction(gtid(1), func() {
 		for _, kind := range []replication.EventType{
-			replication.WRITE_ROWS_EVENTv0, replication.UPDATE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2, replication.PARTIAL_UPDATE_ROWS_EVENT,
+			replication.WRITE_ROWS_EVENTv0, replication.UPDATE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2,
+			replication.PARTIAL_UPDATE_ROWS_EVENT,
 		} {
 			b.Map(foreign())
 			b.Rows(kind, 200, 1, []byte("\xfe\xff\xff\xff\xff\xff\xff\xff\xff"))
@@ -541,7 +547,8 @@ func TestB007TaggedGTIDs(t *testing.T) {
 	b.XID()
 	f := newFeed(t).walk(b)
 	f.want("70000[1]")
-	if m := f.out[0].Commit; m.GTID != tagged || m.First != 70_000 || m.Committed != time.UnixMicro(1_700_000_001_234_567).UTC() {
+	if m := f.out[0].Commit; m.GTID != tagged || m.First != 70_000 ||
+		m.Committed != time.UnixMicro(1_700_000_001_234_567).UTC() {
 		t.Errorf("mark is %+v", m)
 	}
 }
@@ -596,7 +603,8 @@ func TestB015PlaceBehindWhatWasNotSent(t *testing.T) {
 		f.walk(b).want("7[7] 8[8]")
 		m := f.out[0].Commit
 		if known := m.File == "binlog.000010" && m.Pos == end; known != c.known || !known && (m.File != "" || m.Pos != 0) {
-			t.Errorf("a file of %d bytes: the commit position says %s:%d, the transaction ends at %d", c.size, m.File, m.Pos, end)
+			t.Errorf("a file of %d bytes: the commit position says %s:%d, the transaction ends at %d", c.size, m.File, m.Pos,
+				end)
 		}
 		if m = f.out[1].Commit; m.File != "binlog.000011" || m.Pos != b.Pos {
 			t.Errorf("in the next file the commit position says %s:%d, want %d", m.File, m.Pos, b.Pos)

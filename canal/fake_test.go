@@ -106,7 +106,8 @@ func TestOpenRefuses(t *testing.T) {
 		diff  string
 		words string
 	}{
-		{"no position", func(*testing.T) position.Position { return position.Position{} }, nil, canal.BadConfig, false, "", "no position"},
+		{"no position", func(*testing.T) position.Position { return position.Position{} }, nil, canal.BadConfig, false, "",
+			"no position"},
 		{"no tables", nil, func(f *fake) { f.cfg.Tables.Match = nil }, canal.BadConfig, false, "", "no outbox tables"},
 		{
 			"B010 purged", func(t *testing.T) position.Position { return set(t, sid.String()+":1-40:45-50") },
@@ -120,10 +121,13 @@ func TestOpenRefuses(t *testing.T) {
 			"B011 server was reset", func(t *testing.T) position.Position { return set(t, sid.String()+":1-90") },
 			func(f *fake) { f.Executed = "" }, canal.Behind, false, sid.String() + ":1-90", "lacks",
 		},
-		{"B018 GTIDs off", nil, func(f *fake) { f.GTIDMode = "OFF_PERMISSIVE" }, canal.WrongMode, false, "", "gtid_mode=OFF_PERMISSIVE"},
+		{"B018 GTIDs off", nil, func(f *fake) { f.GTIDMode = "OFF_PERMISSIVE" }, canal.WrongMode, false, "",
+			"gtid_mode=OFF_PERMISSIVE"},
 		{"no binlog", nil, func(f *fake) { f.LogBin = "OFF" }, canal.WrongMode, false, "", "log_bin"},
-		{"B032 statements by default", nil, func(f *fake) { f.Format = "MIXED" }, canal.WrongMode, false, "", "binlog_format=MIXED"},
-		{"flavor in the configuration", nil, func(f *fake) { f.cfg.Flavor = position.MariaDB }, canal.BadConfig, false, "", "mariadb"},
+		{"B032 statements by default", nil, func(f *fake) { f.Format = "MIXED" }, canal.WrongMode, false, "",
+			"binlog_format=MIXED"},
+		{"flavor in the configuration", nil, func(f *fake) { f.cfg.Flavor = position.MariaDB }, canal.BadConfig, false, "",
+			"mariadb"},
 		{
 			"flavor of the position", func(t *testing.T) position.Position {
 				return position.Position{Set: position.NewSet(position.MariaDB), File: "binlog.000009", Pos: 4}
@@ -131,10 +135,12 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		{"B010 purged file", byFile("binlog.000008", 4), nil, canal.Purged, false, "binlog.000008", "binlog.000009"},
 		{"B011 file to come", byFile("binlog.000012", 4), nil, canal.Behind, false, "binlog.000012", ""},
-		{"B011 file is shorter", byFile("binlog.000011", 1<<20+1), nil, canal.Behind, false, "binlog.000011:1048577", "ends at 1048576"},
+		{"B011 file is shorter", byFile("binlog.000011", 1<<20+1), nil, canal.Behind, false, "binlog.000011:1048577",
+			"ends at 1048576"},
 		{
 			"B011 by file, server was reset", func(*testing.T) position.Position {
-				return position.Position{Flavor: position.MySQL, Server: sid.String(), File: "binlog.000010", Pos: 777, Last: gtid(101)}
+				return position.Position{Flavor: position.MySQL, Server: sid.String(), File: "binlog.000010", Pos: 777,
+					Last: gtid(101)}
 			}, nil, canal.Behind, false, gtid(101).String(), "reset or restored",
 		},
 		{"B017 other base name", byFile("mysql-bin.000010", 4), nil, canal.WrongHistory, false, "", "different base names"},
@@ -202,21 +208,31 @@ func TestStreamFailures(t *testing.T) {
 		kind  canal.Kind
 		retry bool
 	}{
-		{"B022 duplicate server id", fatal("A replica with the same server_uuid/server_id as this replica has connected to the source; the first event 'binlog.000010' at 4"), canal.DuplicateServerID, true},
-		{"B010 purged", fatal("Cannot replicate because the source purged required binary logs. Replicate the missing transactions from elsewhere"), canal.Purged, false},
-		{"B011 more GTIDs", fatal("Replica has more GTIDs than the source has, using the source's SERVER_UUID."), canal.Behind, false},
-		{"B018 anonymous", fatal("Cannot replicate anonymous transaction when AUTO_POSITION = 1, at file binlog.000010, position 157."), canal.AnonymousTransaction, false},
-		{"too large", fatal("log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source"), canal.TooLarge, false},
+		{"B022 duplicate server id", fatal("A replica with the same server_uuid/server_id as this replica has connected to " +
+			"the source; the first event 'binlog.000010' at 4"), canal.DuplicateServerID, true},
+		{"B010 purged", fatal("Cannot replicate because the source purged required binary logs. Replicate the missing " +
+			"transactions from elsewhere"), canal.Purged, false},
+		{"B011 more GTIDs", fatal("Replica has more GTIDs than the source has, using the source's SERVER_UUID."),
+			canal.Behind, false},
+		{"B018 anonymous", fatal("Cannot replicate anonymous transaction when AUTO_POSITION = 1, at file binlog.000010, " +
+			"position 157."), canal.AnonymousTransaction, false},
+		{"too large", fatal("log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source"),
+			canal.TooLarge, false},
 		{"other fatal error", fatal("the moon is full"), canal.ServerFailed, true},
 		{"shutdown", func(*canaltest.Sender) error {
 			return mysql.NewError(mysql.ER_SERVER_SHUTDOWN, "Server shutdown in progress")
 		}, canal.Disconnected, true},
 		{"cut", func(to *canaltest.Sender) error { to.Cut(); return io.EOF }, canal.Disconnected, true},
 		{"B020 half-open connection", silence, canal.Disconnected, true},
-		{"end of dump, then silence", func(to *canaltest.Sender) error { return to.Packet([]byte{mysql.EOF_HEADER, 0, 0, 0, 0}) }, canal.Disconnected, true},
-		{"unknown packet, then silence", func(to *canaltest.Sender) error { return to.Packet([]byte{0x42}) }, canal.ServerFailed, true},
+		{"end of dump, then silence", func(to *canaltest.Sender) error {
+			return to.Packet([]byte{mysql.EOF_HEADER, 0, 0, 0,
+				0})
+		}, canal.Disconnected, true},
+		{"unknown packet, then silence", func(to *canaltest.Sender) error { return to.Packet([]byte{0x42}) },
+			canal.ServerFailed, true},
 		{"empty packet", func(to *canaltest.Sender) error { return to.Packet(nil) }, canal.ServerFailed, true},
-		{"garbage", func(to *canaltest.Sender) error { return to.Event([]byte("not an event at all")) }, canal.Disconnected, true},
+		{"garbage", func(to *canaltest.Sender) error { return to.Event([]byte("not an event at all")) }, canal.Disconnected,
+			true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := mysqlLog()
@@ -352,7 +368,8 @@ func TestB024StatusStatement(t *testing.T) {
 	if p, err = canal.CurrentPosition(t.Context(), f.cfg); err != nil || p.Set != nil || p.File != "binlog.000011" {
 		t.Errorf("without GTIDs: %+v, %v", p, err)
 	}
-	f.StatusErr = mysql.NewError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, "Access denied; you need (at least one of) the SUPER, REPLICATION CLIENT privilege(s) for this operation")
+	f.StatusErr = mysql.NewError(mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR,
+		"Access denied; you need (at least one of) the SUPER, REPLICATION CLIENT privilege(s) for this operation")
 	_, err = canal.CurrentPosition(t.Context(), f.cfg)
 	wantError(t, err, canal.AccessDenied, position.GTID{}, "REPLICATION CLIENT")
 }

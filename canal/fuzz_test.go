@@ -53,9 +53,13 @@ func FuzzEventHandler(f *testing.F) {
 			flavor, b = position.MariaDB, mariaLog()
 		}
 		from := position.Position{Set: position.NewSet(flavor), File: "binlog.000001", Pos: 4}
-		cfg := canal.Config{ServerID: 1, Tables: canal.Tables{Match: isOutbox}, SpoolDir: t.TempDir(), SpoolThreshold: 1 << 16, MaxUncompressed: 1 << 20}
+		cfg := canal.Config{ServerID: 1, Tables: canal.Tables{Match: isOutbox}, SpoolDir: t.TempDir(),
+			SpoolThreshold: 1 << 16, MaxUncompressed: 1 << 20}
 		rows := 0
-		w := canal.NewEventHandler(cfg, flavor, from, func(schema.Name) ([]schema.ColumnInfo, error) { return described(), nil },
+		w := canal.NewEventHandler(cfg, flavor, from, func(schema.Name) ([]schema.ColumnInfo, error) {
+			return described(),
+				nil
+		},
 			func(tr txn.Transaction) error { rows += len(tr.Rows); return nil })
 		defer func() {
 			if err := w.Close(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
-// group is the transaction being read. Its rows are in event handler.hold.
+// group is the transaction being read. Its rows are in eventHandler.hold.
 type group struct {
 	// known is true from the GTID event on, open from BEGIN on (or what stands
 	// for it). A statement in a group that is not open commits by itself.
@@ -96,7 +96,8 @@ func (w *eventHandler) admit(h header, e gtidEvent) error {
 }
 
 func (w *eventHandler) anonymous() error {
-	return w.fail(AnonymousTransaction, nil, "a transaction without GTID came, though the position is a GTID set: the server runs or ran with gtid_mode other than ON; "+
+	return w.fail(AnonymousTransaction, nil, "a transaction without GTID came, though the position is a GTID set: the "+
+		"server runs or ran with gtid_mode other than ON; "+
 		"set gtid_mode=ON, or start again from a file and position")
 }
 
@@ -206,8 +207,10 @@ func (w *eventHandler) follow(h header) {
 	out := w.tableVersions.known.apply(s)
 	for _, n := range out.Unknown {
 		if outbox, err := w.tables.match(n.Database, n.Table); outbox || err != nil {
-			w.log.Warn("a statement changed an outbox table in a way that is not followed; its columns will be asked of the server",
-				slog.String("table", n.String()), slog.String("reason", out.Reason), slog.String("file", w.file), slog.Uint64("position", w.pos))
+			w.log.Warn("a statement changed an outbox table in a way that is not followed; its columns will be asked of "+
+				"the server",
+				slog.String("table", n.String()), slog.String("reason", out.Reason), slog.String("file", w.file),
+				slog.Uint64("position", w.pos))
 		}
 	}
 }
@@ -227,8 +230,10 @@ func (w *eventHandler) tooLate(s *schema.Statement) error {
 			if tm.tableVersion == nil || !w.isBefore(tm.tableVersion.asOf) {
 				continue
 			}
-			e := newError(SchemaMismatch, nil, "outbox table %s was changed here, and rows before the change have been read with its present columns, since the binlog does not tell their names: "+
-				"look whether what was published of this table up to here is right, then start the connector again; set binlog_row_metadata=FULL so that the binlog tells the columns of its time", tab.name)
+			e := newError(SchemaMismatch, nil, "outbox table %s was changed here, and rows before the change have been read "+
+				"with its present columns, since the binlog does not tell their names: "+
+				"look whether what was published of this table up to here is right, then start the connector again; set "+
+				"binlog_row_metadata=FULL so that the binlog tells the columns of its time", tab.name)
 			e.Table = tab.name.String()
 			return w.fail(SchemaMismatch, e, "")
 		}
@@ -276,7 +281,8 @@ func (w *eventHandler) rowsByDDL(s *schema.Statement) {
 	switch {
 	case !touched || w.group.pass != handOn:
 	case s.Brings:
-		w.unlogged(s, name, "a table, partition or tablespace was put in place; rows that came with it and were not published before never will be")
+		w.unlogged(s, name, "a table, partition or tablespace was put in place; rows that came with it and were not "+
+			"published before never will be")
 	case w.watermark != nil:
 		w.unlogged(s, name, "rows were removed by TRUNCATE, DROP or the like")
 	}
@@ -296,7 +302,8 @@ func (w *eventHandler) tell() {
 			continue // the stream that comes after it will tell
 		}
 		w.stats.unlogged.Add(1)
-		w.log.Warn("an outbox table was changed without row events", slog.String("what", u.what), slog.String("table", u.table),
+		w.log.Warn("an outbox table was changed without row events", slog.String("what", u.what),
+			slog.String("table", u.table),
 			slog.String("gtid", w.group.gtid.gtid.String()), slog.String("file", w.file), slog.Uint64("position", w.pos))
 	}
 }
@@ -326,7 +333,8 @@ func (w *eventHandler) xaPrepare(h header, body []byte) error {
 		return w.fail(Undecodable, err, "reading the updates of a prepared XA transaction")
 	}
 	if rows {
-		return w.fail(PreparedXA, nil, "an XA transaction with outbox rows was prepared: whether they are to be published is not known before its XA COMMIT, "+
+		return w.fail(PreparedXA, nil, "an XA transaction with outbox rows was prepared: whether they are to be published "+
+			"is not known before its XA COMMIT, "+
 			"which no position can wait for; write outbox rows in plain transactions, or commit with XA COMMIT ... ONE PHASE")
 	}
 	w.group.updates, w.group.deletes = 0, 0
@@ -382,7 +390,8 @@ func (w *eventHandler) dropUnfinished(why string) {
 	if !w.group.known {
 		return
 	}
-	w.log.Warn("dropping a transaction that the binlog does not end", slog.String("gtid", w.group.gtid.gtid.String()), slog.String("reason", why))
+	w.log.Warn("dropping a transaction that the binlog does not end", slog.String("gtid", w.group.gtid.gtid.String()),
+		slog.String("reason", why))
 	if w.group.pass != drop {
 		w.stats.rolledBack.Add(1)
 	}
@@ -459,7 +468,8 @@ func (w *eventHandler) commitPos(h header) position.Commit {
 	if w.inside {
 		h = w.payload
 	}
-	m := position.Commit{GTID: g.gtid, First: g.gtid.Seq, File: w.file, Pos: w.pos, Created: w.created, Committed: g.committed}
+	m := position.Commit{GTID: g.gtid, First: g.gtid.Seq, File: w.file, Pos: w.pos, Created: w.created,
+		Committed: g.committed}
 	if m.Committed.IsZero() {
 		m.Committed = h.time()
 	}

@@ -134,7 +134,8 @@ func choose(ctx context.Context, cfg Config, suits func(*session, *Server, Confi
 	}
 	for _, c := range asked {
 		if c.err != nil {
-			cfg.Logger.Info("a host of the source is passed over", slog.String("host", c.at.String()), slog.String("reason", c.err.Error()))
+			cfg.Logger.Info("a host of the source is passed over", slog.String("host", c.at.String()),
+				slog.String("reason", c.err.Error()))
 		}
 	}
 	return best.at, nil
@@ -177,7 +178,8 @@ func ask(ctx context.Context, cfg Config, all []endpoint, suits func(*session, *
 
 // askOften asks one endpoint until its answer is a good one or one that waiting does
 // not change.
-func askOften(ctx context.Context, cfg Config, c candidate, suits func(*session, *Server, Config) error, answers chan<- candidate) {
+func askOften(ctx context.Context, cfg Config, c candidate, suits func(*session, *Server, Config) error,
+	answers chan<- candidate) {
 	for {
 		bound, end := context.WithTimeout(ctx, askTimes*cfg.ConnectTimeout)
 		c.rank, c.err = rate(bound, cfg.at(c.at), cfg.role(), suits)
@@ -243,7 +245,8 @@ func rate(ctx context.Context, cfg Config, want role, suits func(*session, *Serv
 		}
 		is := rankGood
 		if server.ReadOnly != "" && want == onlyPrimary {
-			return rankRefused, newError(NoPrimary, nil, "it does not take writes (%s=ON), so it is not the primary", server.ReadOnly)
+			return rankRefused, newError(NoPrimary, nil, "it does not take writes (%s=ON), so it is not the primary",
+				server.ReadOnly)
 		} else if server.ReadOnly != "" && want == preferPrimary {
 			is = rankReplica
 		}

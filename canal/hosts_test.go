@@ -47,7 +47,8 @@ func TestF14WhichHostIsTaken(t *testing.T) {
 		{"not a replica", func(all []*fake) { all[0].SetReadOnly(true) }, 1, 0},
 		{"a replica, if that will do", func(all []*fake) { all[0].SetReadOnly(true); all[0].cfg.PrimaryOnly = false }, 0, 0},
 		{"the one in use", func(all []*fake) { all[0].cfg.Prefer = address(all[2]) }, 2, 0},
-		{"not the one in use when that is a replica", func(all []*fake) { all[0].cfg.Prefer = address(all[2]); all[2].SetReadOnly(true) }, 0, 0},
+		{"not the one in use when that is a replica",
+			func(all []*fake) { all[0].cfg.Prefer = address(all[2]); all[2].SetReadOnly(true) }, 0, 0},
 		{"not one that lacks transactions", func(all []*fake) { all[0].Executed = sid.String() + ":1-80" }, 1, 0},
 		{"not one that has purged", func(all []*fake) { all[0].Purged = sid.String() + ":1-95" }, 1, 0},
 		{"one that lacks transactions, if it is the only primary and that is accepted", func(all []*fake) {
@@ -163,7 +164,8 @@ func TestF14MetadataComesFromThePrimary(t *testing.T) {
 	all := group(t, 2)
 	all[0].SetReadOnly(true)
 	all[1].Executed = sid.String() + ":1-200"
-	if p, err := canal.CurrentPosition(t.Context(), all[0].cfg); err != nil || p.Server != all[1].UUID || p.Set.String() != all[1].Executed {
+	if p, err := canal.CurrentPosition(t.Context(), all[0].cfg); err != nil || p.Server != all[1].UUID ||
+		p.Set.String() != all[1].Executed {
 		t.Errorf("now is %+v, %v", p, err)
 	}
 	if s, err := canal.Inspect(t.Context(), all[0].cfg); err != nil || s.UUID != all[1].UUID || s.ReadOnly != "" {
@@ -273,7 +275,8 @@ func TestF14ServerChangesAreCounted(t *testing.T) {
 // An origin is told of once, and the server's own when it is new.
 func TestF16UnknownOrigins(t *testing.T) {
 	b := mysqlLog()
-	for _, g := range []position.GTID{gtid(101), {SID: uuid.UUID{1}, Seq: 1}, gtid(102), {SID: uuid.UUID{1}, Seq: 2}, {SID: uuid.UUID{2}, Seq: 1}} {
+	for _, g := range []position.GTID{gtid(101), {SID: uuid.UUID{1}, Seq: 1}, gtid(102), {SID: uuid.UUID{1}, Seq: 2},
+		{SID: uuid.UUID{2}, Seq: 1}} {
 		b.Transaction(g, func() { insert(b, int(g.Seq)) })
 	}
 	f := newFake(t, events(b, silence))

@@ -250,14 +250,19 @@ func TestBadPayloads(t *testing.T) {
 		kind canal.Kind
 	}{
 		{"announces too much", payload(func(b *canaltest.Binlog) { b.Payload(0, 1<<40, []byte("x")) }), canal.TooLarge},
-		{"announces an absurd ratio", payload(func(b *canaltest.Binlog) { b.Payload(0, 1<<33, []byte("x")) }), canal.TooLarge},
-		{"inflates to more than announced", payload(func(b *canaltest.Binlog) { b.Payload(255, uint64(len(plain)-1), plain) }), canal.Undecodable},
+		{"announces an absurd ratio", payload(func(b *canaltest.Binlog) { b.Payload(0, 1<<33, []byte("x")) }),
+			canal.TooLarge},
+		{"inflates to more than announced", payload(func(b *canaltest.Binlog) {
+			b.Payload(255, uint64(len(plain)-1),
+				plain)
+		}), canal.Undecodable},
 		{"not zstd", payload(func(b *canaltest.Binlog) { b.Payload(0, 1000, []byte("garbage")) }), canal.Undecodable},
 		{"unknown compression", payload(func(b *canaltest.Binlog) { b.Payload(7, 10, plain) }), canal.Undecodable},
 		{"a payload inside", payload(func(b *canaltest.Binlog) {
 			b.Compressed(func(in *canaltest.Binlog) { in.Payload(255, 10, plain) })
 		}), canal.Undecodable},
-		{"ends in an event", payload(func(b *canaltest.Binlog) { b.Payload(255, uint64(len(plain)), plain[:len(plain)-3]) }), canal.Undecodable},
+		{"ends in an event", payload(func(b *canaltest.Binlog) { b.Payload(255, uint64(len(plain)), plain[:len(plain)-3]) }),
+			canal.Undecodable},
 		{"rows of no table", payload(func(b *canaltest.Binlog) {
 			b.Compressed(func(in *canaltest.Binlog) { in.Query("", "BEGIN"); in.Insert(canaltest.Outbox(), row(1)) })
 		}), canal.Undecodable},

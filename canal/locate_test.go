@@ -55,7 +55,8 @@ func seek(t *testing.T, f *feed, b *canaltest.Binlog, at canal.BinlogOffset) (fo
 	}
 	found = out.Before.String()
 	if out.Within != nil {
-		found = fmt.Sprintf("%s within %s %v", found, position.Row{GTID: out.Within.Commit.GTID, File: out.Within.Commit.File}.TransactionID(), ids)
+		found = fmt.Sprintf("%s within %s %v", found, position.Row{GTID: out.Within.Commit.GTID,
+			File: out.Within.Commit.File}.TransactionID(), ids)
 		if out.Within.More {
 			found += " more"
 		}
@@ -92,7 +93,8 @@ func TestLocateCountsAsDebezium(t *testing.T) {
 			b.GTID(gtid(1), 0, 0)
 			b.Query("shop", "CREATE TABLE t (a INT)")
 			b.GTID(gtid(2), uint64(b.Seconds)*1e6+77, 0)
-			at := canal.BinlogOffset{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: b.Pos, Events: test.event, Rows: test.row, Second: int64(b.Seconds)}
+			at := canal.BinlogOffset{Set: position.NewSet(position.MySQL), File: "binlog.000001", Pos: b.Pos, Events: test.event,
+				Rows: test.row, Second: int64(b.Seconds)}
 			if compressed {
 				b.Compressed(winding)
 			} else {
@@ -267,7 +269,8 @@ func TestLocateMariaDB(t *testing.T) {
 		b := canaltest.NewBinlog(position.MariaDB, "binlog.000001", 4)
 		b.MariaGTID(maria(1), 1)
 		b.Query("shop", "CREATE TABLE t (a INT)")
-		at := canal.BinlogOffset{Set: f.from.Set, File: "binlog.000001", Pos: b.Pos, Events: test.event, Rows: test.row, Second: int64(b.Seconds)}
+		at := canal.BinlogOffset{Set: f.from.Set, File: "binlog.000001", Pos: b.Pos, Events: test.event, Rows: test.row,
+			Second: int64(b.Seconds)}
 		b.GTID(maria(2), 0, 0)
 		b.Map(canaltest.Outbox())                      // 1
 		b.Insert(canaltest.Outbox(), row(1))           // 2

@@ -40,7 +40,8 @@ type database struct {
 	cfg  canal.Config
 }
 
-const outboxDDL = "CREATE TABLE outbox (id BIGINT AUTO_INCREMENT PRIMARY KEY, aggregatetype VARCHAR(255) NOT NULL DEFAULT 'Order', " +
+const outboxDDL = "CREATE TABLE outbox (id BIGINT AUTO_INCREMENT PRIMARY KEY, aggregatetype VARCHAR(255) NOT NULL " +
+	"DEFAULT 'Order', " +
 	"aggregateid VARCHAR(255), type VARCHAR(255), payload LONGTEXT)"
 
 func newDatabase(t *testing.T, s *servers.MySQL) *database {
@@ -50,7 +51,8 @@ func newDatabase(t *testing.T, s *servers.MySQL) *database {
 		db.name = db.name[:60]
 	}
 	db.conn = db.connect("")
-	db.exec("DROP DATABASE IF EXISTS "+db.name, "CREATE DATABASE "+db.name+" CHARACTER SET utf8mb4", "USE "+db.name, outboxDDL,
+	db.exec("DROP DATABASE IF EXISTS "+db.name, "CREATE DATABASE "+db.name+" CHARACTER SET utf8mb4", "USE "+db.name,
+		outboxDDL,
 		"CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, note LONGTEXT)")
 	db.cfg = canal.Config{
 		Host: s.Host(), Port: s.Port(), User: s.User(), Password: s.Password(), ServerID: serverID(t), SpoolDir: t.TempDir(),

@@ -90,7 +90,8 @@ func TestInflatedEventsHaveALimit(t *testing.T) {
 			*b = *mariaLog()
 			b.GTID(maria(1), 0, 0)
 			body := append(make([]byte, 13+1), 0x84, size>>24, size>>16&0xff, size>>8&0xff, size&0xff) // four bytes of length
-			b.Raw(replication.MARIADB_QUERY_COMPRESSED_EVENT, 0, append(body, canaltest.DeflateMaria(make([]byte, 1<<20))[5:]...))
+			b.Raw(replication.MARIADB_QUERY_COMPRESSED_EVENT, 0, append(body,
+				canaltest.DeflateMaria(make([]byte, 1<<20))[5:]...))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

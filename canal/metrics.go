@@ -49,29 +49,40 @@ func snapshotDesc(name, help string, labels ...string) *prometheus.Desc {
 
 // The descriptions are constants in all but name.
 var (
-	descConnected        = desc("connected", "1 while the binlog connection stands, else 0.")
-	descLastEvent        = desc("last_event_timestamp_seconds", "The source's time of the last transaction read.")
-	descHeard            = desc("last_heard_timestamp_seconds", "When bytes last came from the source, heartbeats included.")
-	descEvents           = desc("events_total", "Outbox changes seen: inserted rows, and row events of updates and deletes.", "operation")
-	descCommitted        = desc("transactions_total", "Committed transactions read, with and without outbox rows.")
-	descRolledBack       = desc("rolled_back_transactions_total", "Transactions in the binlog that ended in ROLLBACK or did not end.")
-	descReceived         = desc("received_bytes_total", "Bytes received from the source.")
-	descDisconnects      = desc("disconnects_total", "Binlog connections that ended or could not be opened, by reason.", "reason")
+	descConnected = desc("connected", "1 while the binlog connection stands, else 0.")
+	descLastEvent = desc("last_event_timestamp_seconds", "The source's time of the last transaction read.")
+	descHeard     = desc("last_heard_timestamp_seconds",
+		"When bytes last came from the source, heartbeats included.")
+	descEvents = desc("events_total",
+		"Outbox changes seen: inserted rows, and row events of updates and deletes.", "operation")
+	descCommitted  = desc("transactions_total", "Committed transactions read, with and without outbox rows.")
+	descRolledBack = desc("rolled_back_transactions_total",
+		"Transactions in the binlog that ended in ROLLBACK or did not end.")
+	descReceived    = desc("received_bytes_total", "Bytes received from the source.")
+	descDisconnects = desc("disconnects_total", "Binlog connections that ended or could not be opened, by reason.",
+		"reason")
 	descFile             = desc("binlog_file_number", "The number of the binlog file being read.")
 	descPos              = desc("binlog_position_bytes", "The offset in the binlog file after the last transaction read.")
 	descChanges          = desc("server_changes_total", "Times that the source was another server than before.")
-	descLostTransactions = desc("lost_transactions_total", "Published transactions that a failed primary took with it, accepted as lost.")
-	descUnknown          = desc("unknown_origin_total", "Servers whose transactions came and had not been seen before.")
-	descFiltered         = desc("filtered_transactions_total", "Transactions passed over because their origin does not count.")
-	descUnlogged         = desc("unlogged_statements_total", "Statements that changed outbox tables without row events: deletes in statement format, and DDL that puts rows in place, which are not published.")
-	descRunning          = snapshotDesc("running", "1 while rows that stood in the outbox tables at the start are read, else 0.")
-	descTables           = snapshotDesc("tables", "Outbox tables whose snapshot rows are read.")
-	descRemaining        = snapshotDesc("remaining_tables", "Those of them that are not done.")
-	descEstimate         = snapshotDesc("estimated_rows", "Rows in these tables, as the server estimates.")
-	descDone             = snapshotDesc("done_rows", "Snapshot rows handed on since the start, by whatever node.")
-	descSnapshot         = snapshotDesc("rows_total", "Snapshot rows handed on by this node.", "table")
-	descRemoved          = snapshotDesc("removals_total", "Statements (TRUNCATE, DROP, deletes in statement format) that took snapshot rows away before they were published, by table.", "table")
-	descGTID             = desc("gtid_enabled", "1 when the source has GTIDs on, else 0.")
+	descLostTransactions = desc("lost_transactions_total",
+		"Published transactions that a failed primary took with it, accepted as lost.")
+	descUnknown  = desc("unknown_origin_total", "Servers whose transactions came and had not been seen before.")
+	descFiltered = desc("filtered_transactions_total",
+		"Transactions passed over because their origin does not count.")
+	descUnlogged = desc("unlogged_statements_total",
+		"Statements that changed outbox tables without row events: deletes in statement format, and DDL that puts rows in "+
+			"place, which are not published.")
+	descRunning = snapshotDesc("running",
+		"1 while rows that stood in the outbox tables at the start are read, else 0.")
+	descTables    = snapshotDesc("tables", "Outbox tables whose snapshot rows are read.")
+	descRemaining = snapshotDesc("remaining_tables", "Those of them that are not done.")
+	descEstimate  = snapshotDesc("estimated_rows", "Rows in these tables, as the server estimates.")
+	descDone      = snapshotDesc("done_rows", "Snapshot rows handed on since the start, by whatever node.")
+	descSnapshot  = snapshotDesc("rows_total", "Snapshot rows handed on by this node.", "table")
+	descRemoved   = snapshotDesc("removals_total",
+		"Statements (TRUNCATE, DROP, deletes in statement format) that took snapshot rows away before they were published, "+
+			"by table.", "table")
+	descGTID = desc("gtid_enabled", "1 when the source has GTIDs on, else 0.")
 )
 
 // NewMetrics registers the series with r; nil means that nobody will read them.

@@ -59,7 +59,8 @@ func TestMetrics(t *testing.T) {
 	got := values()
 	for name, want := range map[string]float64{
 		"connected": 1, "gtid_enabled": 1, "events_total/insert": 2, "events_total/delete": 1, "events_total/update": 0,
-		"transactions_total": 1, "binlog_file_number": 1, "binlog_position_bytes": float64(r.at.Pos), "last_event_timestamp_seconds": 1_700_000_000,
+		"transactions_total": 1, "binlog_file_number": 1, "binlog_position_bytes": float64(r.at.Pos),
+		"last_event_timestamp_seconds": 1_700_000_000,
 	} {
 		if v, ok := got["binlog_outbox_source_"+name]; !ok || v != want {
 			t.Errorf("%s is %v (there: %t), want %v", name, v, ok, want)
@@ -69,7 +70,8 @@ func TestMetrics(t *testing.T) {
 	r.fails()
 	_ = r.Close()
 	got = values()
-	if got["binlog_outbox_source_disconnects_total/disconnected"] != 1 || got["binlog_outbox_source_events_total/insert"] != 2 {
+	if got["binlog_outbox_source_disconnects_total/disconnected"] != 1 ||
+		got["binlog_outbox_source_events_total/insert"] != 2 {
 		t.Errorf("after the end: %v", got)
 	}
 	if v, there := got["binlog_outbox_source_connected"]; !there || v != 0 {

@@ -61,6 +61,7 @@ func (w *eventHandler) origin(g position.GTID) error {
 		w.log.Info("the server that is read from now writes itself", attrs...)
 		return nil
 	}
-	w.log.Warn("transactions of a server come that was not seen before: written on a replica by mistake, or a source was added", attrs...)
+	w.log.Warn("transactions of a server come that was not seen before: written on a replica by mistake, or a source "+
+		"was added", attrs...)
 	return nil
 }

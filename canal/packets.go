@@ -50,7 +50,8 @@ func (p *packets) next() (data []byte, owned bool, err error) {
 			return nil, false, err
 		}
 		if len(data)+n > p.limit {
-			return nil, false, newError(TooLarge, nil, "the server sent a packet of more than %d bytes, more than any event may have", p.limit)
+			return nil, false, newError(TooLarge, nil,
+				"the server sent a packet of more than %d bytes, more than any event may have", p.limit)
 		}
 		if data, err = p.appendTo(data, n); err != nil {
 			return nil, false, err

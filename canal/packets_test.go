@@ -40,14 +40,16 @@ func pattern(n int) []byte {
 // Packets of all sizes around the buffer's and the protocol's own limits come out as
 // they went in, however the network cuts them.
 func TestPackets(t *testing.T) {
-	sizes := []int{0, 1, 3, 19, 250, 64<<10 - 5, 64<<10 - 4, 64 << 10, 64<<10 + 1, 5, 1 << 20, 1<<20 + 1, 7, 1<<24 - 2, 1<<24 - 1, 2, 1 << 24, 1<<25 - 2, 4}
+	sizes := []int{0, 1, 3, 19, 250, 64<<10 - 5, 64<<10 - 4, 64 << 10, 64<<10 + 1, 5, 1 << 20, 1<<20 + 1, 7, 1<<24 - 2,
+		1<<24 - 1, 2, 1 << 24, 1<<25 - 2, 4}
 	var payloads [][]byte
 	for _, n := range sizes {
 		payloads = append(payloads, pattern(n))
 	}
 	all := wire(250, payloads...) // the sequence number wraps on the way
 	for name, r := range map[string]io.Reader{
-		"whole": bytes.NewReader(all), "halves": iotest.HalfReader(bytes.NewReader(all)), "with the end": iotest.DataErrReader(bytes.NewReader(all)),
+		"whole": bytes.NewReader(all), "halves": iotest.HalfReader(bytes.NewReader(all)),
+		"with the end": iotest.DataErrReader(bytes.NewReader(all)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := canal.NewPackets(r, 250)
@@ -93,7 +95,8 @@ func TestOwnedPacketsStay(t *testing.T) {
 func TestPacketsBroken(t *testing.T) {
 	whole := wire(1, pattern(100), pattern(100<<10))
 	for name, b := range map[string][]byte{
-		"out of order": wire(2, pattern(5)), "short header": whole[:2], "short": whole[:50], "short second": whole[:200], "short large one": whole[:90<<10],
+		"out of order": wire(2, pattern(5)), "short header": whole[:2], "short": whole[:50], "short second": whole[:200],
+		"short large one": whole[:90<<10],
 		"16 MB announced": {0xfe, 0xff, 0xff, 1, 0},
 	} {
 		p := canal.NewPackets(bytes.NewReader(b), 1)

@@ -85,7 +85,8 @@ func (w *eventHandler) inflate(body []byte) error {
 		return w.fail(Undecodable, err, "reading a compressed transaction")
 	}
 	if h.size > uint64(w.limits.uncompressed) || h.size > uint64(len(h.data))*maxRatio {
-		return w.fail(TooLarge, nil, "a compressed transaction of %d bytes announces %d bytes inflated; the limit is %d", len(h.data), h.size, w.limits.uncompressed)
+		return w.fail(TooLarge, nil, "a compressed transaction of %d bytes announces %d bytes inflated; the limit is %d",
+			len(h.data), h.size, w.limits.uncompressed)
 	}
 	src, err := w.inner.open(h)
 	if err != nil {
@@ -123,7 +124,8 @@ func (p *payload) open(h payloadHead) (*bufio.Reader, error) {
 	var err error
 	if p.zstd == nil {
 		// One goroutine less than the default: decoding is done by the reader itself.
-		p.zstd, err = zstd.NewReader(&p.src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		p.zstd, err = zstd.NewReader(&p.src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
 	} else {
 		err = p.zstd.Reset(&p.src)
 	}
@@ -184,7 +186,8 @@ func (w *eventHandler) innerEvents(c *countedReader) error {
 			continue
 		}
 		if h.size > maxEvent {
-			return w.fail(TooLarge, nil, "an event of a compressed transaction has %d bytes inflated, the limit is %d", h.size, maxEvent)
+			return w.fail(TooLarge, nil, "an event of a compressed transaction has %d bytes inflated, the limit is %d", h.size,
+				maxEvent)
 		}
 		raw, err := readAll(c.r, append(make([]byte, 0, headerLen+min(rest, trusted)), head[:]...), rest)
 		if err != nil {
@@ -232,7 +235,8 @@ func isRows(k replication.EventType) bool {
 		replication.UPDATE_ROWS_EVENTv0, replication.UPDATE_ROWS_EVENTv1, replication.UPDATE_ROWS_EVENTv2,
 		replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2,
 		replication.PARTIAL_UPDATE_ROWS_EVENT,
-		replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+		replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1,
+		replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
 		return true
 	}
 	return false

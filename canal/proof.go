@@ -48,15 +48,18 @@ type proof struct {
 func (p *plan) prove(server *Server, cfg Config, from position.Position) {
 	last := from.Last
 	switch {
-	case last.IsZero() || from.Committed.IsZero() || !p.from.Set.Has(last) || last.Flavor() == position.MySQL && !cfg.counts(last.SID):
+	case last.IsZero() || from.Committed.IsZero() || !p.from.Set.Has(last) || last.Flavor() == position.MySQL &&
+		!cfg.counts(last.SID):
 		return // a position that was set by hand, or nothing published yet
 	case p.lost != nil && p.lost.Has(last):
-		cfg.Logger.Warn("the last published transaction can't be compared with the server's: the server lacks it", slog.String("gtid", last.String()))
+		cfg.Logger.Warn("the last published transaction can't be compared with the server's: the server lacks it",
+			slog.String("gtid", last.String()))
 		return
 	case cfg.Accepted != nil && last.Flavor() == position.MySQL && !server.Executed.Has(last):
 		return // an accepted lost transaction
 	case server.Purged != nil && server.Purged.Has(last):
-		cfg.Logger.Warn("the last published transaction can't be compared with the server's: its binlog is purged; what gtid_executed says must do",
+		cfg.Logger.Warn("the last published transaction can't be compared with the server's: its binlog is purged; what "+
+			"gtid_executed says must do",
 			slog.String("gtid", last.String()))
 		return
 	}
@@ -137,8 +140,10 @@ func (w *eventHandler) diverged(at time.Time) error {
 
 func diverged(g position.GTID, published, found time.Time) *Error {
 	const layout = "2006-01-02 15:04:05.999999 MST"
-	e := newError(Diverged, nil, "the server has another transaction under number %s: the one that was published was committed at %s, this one at %s. "+
-		"The server has lost transactions and given their numbers to others, which would be passed over unread; compare its rows with what was published, then set a position before the lost ones",
+	e := newError(Diverged, nil, "the server has another transaction under number %s: the one that was published was "+
+		"committed at %s, this one at %s. "+
+		"The server has lost transactions and given their numbers to others, which would be passed over unread; compare "+
+		"its rows with what was published, then set a position before the lost ones",
 		g, published.UTC().Format(layout), found.UTC().Format(layout))
 	e.GTID, e.Difference = g, g.String()
 	return e
@@ -148,7 +153,8 @@ func diverged(g position.GTID, published, found time.Time) *Error {
 func (w *eventHandler) resumed(e gtidEvent) error {
 	for i := range w.partials {
 		p := &w.partials[i]
-		if e.gtid != p.GTID || e.gtid.IsZero() || p.Committed.Nanosecond() == 0 || e.committed.IsZero() || e.committed.Equal(p.Committed) {
+		if e.gtid != p.GTID || e.gtid.IsZero() || p.Committed.Nanosecond() == 0 || e.committed.IsZero() ||
+			e.committed.Equal(p.Committed) {
 			continue
 		}
 		return w.fail(Diverged, diverged(e.gtid, p.Committed, e.committed), "")
@@ -179,8 +185,10 @@ func anotherFile(file string, published, found uint32) *Error {
 	at := func(seconds uint32) string {
 		return time.Unix(int64(seconds), 0).UTC().Format("2006-01-02 15:04:05 MST")
 	}
-	e := newError(Behind, nil, "the server's %s is another file of that name: the one that was published from was begun at %s, this one at %s. "+
-		"The server was reset or restored, and what it wrote since then is not published; compare its rows with what was published, then set a position in one of its binlogs (offset set --file)",
+	e := newError(Behind, nil, "the server's %s is another file of that name: the one that was published from was begun "+
+		"at %s, this one at %s. "+
+		"The server was reset or restored, and what it wrote since then is not published; compare its rows with what was "+
+		"published, then set a position in one of its binlogs (offset set --file)",
 		file, at(published), at(found))
 	e.Difference = file
 	return e

@@ -222,7 +222,8 @@ func TestF18OpenComparesTheLastTransaction(t *testing.T) {
 				published(b, lastMicros)
 			},
 		},
-		{name: "another", events: func(b *canaltest.Binlog) { published(b, lastMicros+1) }, asks: "1-99", kind: canal.Diverged},
+		{name: "another", events: func(b *canaltest.Binlog) { published(b, lastMicros+1) }, asks: "1-99",
+			kind: canal.Diverged},
 		{
 			name: "absent", asks: "1-99 1-100",
 			events: func(b *canaltest.Binlog) { b.Transaction(gtid(101), func() { insert(b, 9) }) },
@@ -230,7 +231,8 @@ func TestF18OpenComparesTheLastTransaction(t *testing.T) {
 		{
 			name: "purged while asking", asks: "1-99 1-100", events: func(*canaltest.Binlog) {},
 			then: func(*canaltest.Sender) error {
-				return mysql.NewError(mysql.ER_MASTER_FATAL_ERROR_READING_BINLOG, "Cannot replicate because the source purged required binary logs.")
+				return mysql.NewError(mysql.ER_MASTER_FATAL_ERROR_READING_BINLOG,
+					"Cannot replicate because the source purged required binary logs.")
 			},
 		},
 		{
@@ -339,22 +341,32 @@ func TestF15WhoLostIt(t *testing.T) {
 		lost string
 	}{
 		{"its own", sid.String() + ":1-101", nil, canal.Behind, sid.String() + ":101", ""},
-		{"its own, whatever the policy", sid.String() + ":1-101", func(f *fake) { f.cfg.OnLostTransactions = accept }, canal.Behind, sid.String() + ":101", ""},
-		{"both", other + ":1," + sid.String() + ":1-101", func(f *fake) { f.cfg.OnLostTransactions = accept }, canal.Behind, "", ""},
+		{"its own, whatever the policy", sid.String() + ":1-101", func(f *fake) { f.cfg.OnLostTransactions = accept },
+			canal.Behind, sid.String() + ":101", ""},
+		{"both", other + ":1," + sid.String() + ":1-101", func(f *fake) { f.cfg.OnLostTransactions = accept }, canal.Behind,
+			"", ""},
 		{"others'", ours, nil, canal.LostTransactions, other + ":1-5", ""},
 		{"others', accepted", ours, func(f *fake) { f.cfg.OnLostTransactions = accept }, 0, "", other + ":1-5"},
 		{"others', not recorded", ours, func(f *fake) {
 			f.cfg.OnLostTransactions = func(context.Context, *position.Set, string) error { return refuse }
 		}, 0, "", ""},
-		{"others', partly known", ours, func(f *fake) { f.cfg.Accepted = set(f.t, other+":4-5").Set }, canal.LostTransactions, other + ":1-3", ""},
+		{"others', partly known", ours, func(f *fake) { f.cfg.Accepted = set(f.t, other+":4-5").Set }, canal.LostTransactions,
+			other + ":1-3", ""},
 		{"others', known", ours, func(f *fake) { f.cfg.Accepted = set(f.t, other+":1-5").Set }, 0, "", ""},
 		{"known and back", ours, func(f *fake) {
 			f.cfg.Accepted = set(f.t, other+":4-5").Set
 			f.Executed = ours
 		}, canal.Diverged, other + ":4-5", ""},
-		{"a replica may get them yet", ours, func(f *fake) { f.SetReadOnly(true); f.cfg.OnLostTransactions = accept }, canal.Lagging, other + ":1-5", ""},
-		{"received and not applied", ours, func(f *fake) { f.Received = other + ":1-5"; f.cfg.OnLostTransactions = accept }, canal.Lagging, other + ":1-5", ""},
-		{"of an origin that does not count", ours, func(f *fake) { f.cfg.Origins = func(id uuid.UUID) (bool, error) { return id == sid, nil } }, 0, "", ""},
+		{"a replica may get them yet", ours, func(f *fake) { f.SetReadOnly(true); f.cfg.OnLostTransactions = accept },
+			canal.Lagging, other + ":1-5", ""},
+		{"received and not applied", ours, func(f *fake) { f.Received = other + ":1-5"; f.cfg.OnLostTransactions = accept },
+			canal.Lagging, other + ":1-5", ""},
+		{"of an origin that does not count", ours, func(f *fake) {
+			f.cfg.Origins = func(id uuid.UUID) (bool,
+				error) {
+				return id == sid, nil
+			}
+		}, 0, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t, events(mysqlLog(), silence))

@@ -19,7 +19,8 @@ func TestRealTransactions(t *testing.T) {
 			"INSERT INTO outbox (id, payload) VALUES (4, 'd')", "COMMIT",
 			"BEGIN", "INSERT INTO outbox (id, payload) VALUES (5, 'e')", "ROLLBACK",
 			"INSERT INTO orders (note) VALUES ('x')",
-			"BEGIN", "INSERT INTO outbox (id, payload) VALUES (6, 'f')", "SAVEPOINT s", "INSERT INTO outbox (id) VALUES (7)", "ROLLBACK TO s",
+			"BEGIN", "INSERT INTO outbox (id, payload) VALUES (6, 'f')", "SAVEPOINT s", "INSERT INTO outbox (id) VALUES (7)",
+			"ROLLBACK TO s",
 			"INSERT INTO outbox (id, payload) VALUES (8, 'g')", "COMMIT",
 			"UPDATE outbox SET payload='z'", "DELETE FROM outbox WHERE id=1",
 			"FLUSH BINARY LOGS",
@@ -37,7 +38,8 @@ func TestRealTransactions(t *testing.T) {
 		}
 		// The position that the marks make is the server's own.
 		if now := db.now(); !r.at.Set.Equal(now.Set) || r.at.File != now.File || r.at.Pos != now.Pos {
-			t.Errorf("position is %s, %s:%d; the server's is %s, %s:%d", r.at.Set, r.at.File, r.at.Pos, now.Set, now.File, now.Pos)
+			t.Errorf("position is %s, %s:%d; the server's is %s, %s:%d", r.at.Set, r.at.File, r.at.Pos, now.Set, now.File,
+				now.Pos)
 		}
 		// And it can be resumed from: nothing twice, nothing missing.
 		if err := r.Close(); err != nil {
@@ -95,7 +97,8 @@ func TestB037RealSwappedColumns(t *testing.T) {
 			if byFile {
 				from.Set = nil
 			}
-			db.exec("INSERT INTO outbox (id, aggregateid, type) VALUES (1, 'a', 't')", "ALTER TABLE outbox CHANGE aggregateid type VARCHAR(255), CHANGE type aggregateid VARCHAR(255)")
+			db.exec("INSERT INTO outbox (id, aggregateid, type) VALUES (1, 'a', 't')",
+				"ALTER TABLE outbox CHANGE aggregateid type VARCHAR(255), CHANGE type aggregateid VARCHAR(255)")
 			r := db.open(from)
 			e := r.fails()
 			if e.Kind != canal.SchemaMismatch || e.Table != db.name+".outbox" || e.Retry() {
@@ -119,7 +122,8 @@ func TestB037RealSwappedColumns(t *testing.T) {
 func TestRealNamesBeyondASCII(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		db.cfg.Tables.Match = func(_, table string) (bool, error) { return table == "ausgänge", nil }
-		db.exec("SET NAMES utf8mb4", "CREATE TABLE ausgänge (id BIGINT PRIMARY KEY, größe INT, art ENUM('ü','z'), s SET('é','ю'))")
+		db.exec("SET NAMES utf8mb4", "CREATE TABLE ausgänge (id BIGINT PRIMARY KEY, größe INT, art ENUM('ü','z'), s "+
+			"SET('é','ю'))")
 		r := db.open(db.now())
 		db.exec("INSERT INTO ausgänge VALUES (1, 5, 'ü', 'é,ю')")
 		r.until(1)
@@ -129,7 +133,8 @@ func TestRealNamesBeyondASCII(t *testing.T) {
 		}
 		// Characters of four bytes are more than information_schema can show. The statement
 		// tells them.
-		db.exec("DELETE FROM ausgänge", "ALTER TABLE ausgänge MODIFY art ENUM('😀','z')", "INSERT INTO ausgänge VALUES (2, 5, '😀', '')")
+		db.exec("DELETE FROM ausgänge", "ALTER TABLE ausgänge MODIFY art ENUM('😀','z')",
+			"INSERT INTO ausgänge VALUES (2, 5, '😀', '')")
 		r.until(2)
 		if got := fmt.Sprint(r.all[len(r.all)-1].Rows[0].After); got != "[2 5 😀 ]" {
 			t.Errorf("read %s", got)
@@ -145,7 +150,8 @@ func TestRealNamesBeyondASCII(t *testing.T) {
 // Engines without transactions commit by query event, MyISAM among them.
 func TestB014RealEngines(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
-		db.exec("DROP TABLE outbox", strings.Replace(outboxDDL, "LONGTEXT)", "LONGTEXT) ENGINE=MyISAM", 1), "CREATE TABLE marks (id INT) ENGINE=MyISAM")
+		db.exec("DROP TABLE outbox", strings.Replace(outboxDDL, "LONGTEXT)", "LONGTEXT) ENGINE=MyISAM", 1),
+			"CREATE TABLE marks (id INT) ENGINE=MyISAM")
 		r := db.open(db.now())
 		db.exec("INSERT INTO outbox (id) VALUES (1)", "INSERT INTO outbox (id) VALUES (2), (3)")
 		r.until(3)
@@ -155,17 +161,20 @@ func TestB014RealEngines(t *testing.T) {
 			r.until(4)
 			db.exec("DROP TABLE outbox", outboxDDL,
 				"BEGIN", "INSERT INTO outbox (id) VALUES (5)", "INSERT INTO marks VALUES (1)", "SAVEPOINT s",
-				"INSERT INTO outbox (id) VALUES (6)", "INSERT INTO marks VALUES (2)", "ROLLBACK TO s", "INSERT INTO outbox (id) VALUES (7)", "COMMIT",
+				"INSERT INTO outbox (id) VALUES (6)", "INSERT INTO marks VALUES (2)", "ROLLBACK TO s",
+				"INSERT INTO outbox (id) VALUES (7)", "COMMIT",
 				"BEGIN", "INSERT INTO outbox (id) VALUES (8)", "INSERT INTO marks VALUES (3)", "ROLLBACK",
 				"INSERT INTO outbox (id) VALUES (9)")
 			r.until(9)
 			want += " [4] [5 7] [9]"
 		}
-		db.exec("DROP TABLE outbox", outboxDDL, "BEGIN", "CREATE TEMPORARY TABLE tmp (id INT)", "INSERT INTO outbox (id) VALUES (10)",
+		db.exec("DROP TABLE outbox", outboxDDL, "BEGIN", "CREATE TEMPORARY TABLE tmp (id INT)",
+			"INSERT INTO outbox (id) VALUES (10)",
 			"DROP TEMPORARY TABLE tmp", "INSERT INTO outbox (id) VALUES (11)", "ROLLBACK", "INSERT INTO outbox (id) VALUES (12)")
 		r.until(12)
 		want += " [12]"
-		db.exec("CREATE TABLE other AS SELECT * FROM outbox", "DROP TABLE outbox", "CREATE TABLE outbox (PRIMARY KEY (id)) AS SELECT 13 AS id")
+		db.exec("CREATE TABLE other AS SELECT * FROM outbox", "DROP TABLE outbox",
+			"CREATE TABLE outbox (PRIMARY KEY (id)) AS SELECT 13 AS id")
 		r.until(13)
 		want += " [13]"
 		db.exec("DROP TABLE outbox", outboxDDL, "INSERT INTO outbox (id) VALUES (14)")
@@ -228,7 +237,8 @@ func TestB032RealAnalyzedStatement(t *testing.T) {
 func TestB032RealStatementFormat(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		r := db.open(db.now())
-		db.exec("SET SESSION binlog_format=STATEMENT", "INSERT INTO orders (note) VALUES ('outbox')", "INSERT INTO outbox (id, payload) VALUES (1, 'topsecret')")
+		db.exec("SET SESSION binlog_format=STATEMENT", "INSERT INTO orders (note) VALUES ('outbox')",
+			"INSERT INTO outbox (id, payload) VALUES (1, 'topsecret')")
 		e := r.fails()
 		if e.Kind != canal.StatementFormat || e.GTID.IsZero() || e.Table != db.name+".outbox" {
 			t.Errorf("got %v", e)
@@ -250,7 +260,8 @@ func TestB033RealRowImage(t *testing.T) {
 
 func TestB034RealPartialJSON(t *testing.T) {
 	db := newDatabase(t, pool.MySQL(t))
-	db.exec("ALTER TABLE outbox MODIFY payload JSON", `INSERT INTO outbox (id, payload) VALUES (1, '{"a": "`+strings.Repeat("x", 200)+`", "b": 1}')`)
+	db.exec("ALTER TABLE outbox MODIFY payload JSON",
+		`INSERT INTO outbox (id, payload) VALUES (1, '{"a": "`+strings.Repeat("x", 200)+`", "b": 1}')`)
 	r := db.open(db.now())
 	db.exec("SET SESSION binlog_row_value_options=PARTIAL_JSON", "UPDATE outbox SET payload=JSON_SET(payload, '$.b', 2)",
 		`INSERT INTO outbox (id, payload) VALUES (2, '{"a": 1}')`)
@@ -303,7 +314,8 @@ func TestB001CompressedTransactions(t *testing.T) {
 func TestB007RealTaggedGTIDs(t *testing.T) {
 	db := newDatabase(t, pool.MySQL(t))
 	r := db.open(db.now())
-	db.exec("SET gtid_next='AUTOMATIC:app'", "INSERT INTO outbox (id) VALUES (1)", "SET gtid_next='AUTOMATIC'", "INSERT INTO outbox (id) VALUES (2)")
+	db.exec("SET gtid_next='AUTOMATIC:app'", "INSERT INTO outbox (id) VALUES (1)", "SET gtid_next='AUTOMATIC'",
+		"INSERT INTO outbox (id) VALUES (2)")
 	r.until(2)
 	if now := db.now(); !r.at.Set.Equal(now.Set) || !strings.Contains(now.Set.String(), ":app:") {
 		t.Errorf("position is %s, the server's is %s", r.at.Set, now.Set)
@@ -319,7 +331,8 @@ func TestB008RealGapsStay(t *testing.T) {
 	const id = "11111111-2222-3333-4444-555555555555"
 	r := db.open(db.now())
 	commit := func(n, row int) {
-		db.exec(fmt.Sprintf("SET gtid_next='%s:%d'", id, n), fmt.Sprintf("INSERT INTO outbox (id) VALUES (%d)", row), "SET gtid_next='AUTOMATIC'")
+		db.exec(fmt.Sprintf("SET gtid_next='%s:%d'", id, n), fmt.Sprintf("INSERT INTO outbox (id) VALUES (%d)", row),
+			"SET gtid_next='AUTOMATIC'")
 	}
 	commit(7, 7)
 	commit(9, 9)

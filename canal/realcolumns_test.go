@@ -53,20 +53,34 @@ func TestG2RealColumnsOfTheirTime(t *testing.T) {
 		row     string
 		want    string
 	}{
-		"drop and add": {[]string{row, "ALTER TABLE outbox DROP COLUMN note", "ALTER TABLE outbox ADD COLUMN note VARCHAR(20) AFTER id"}, "", want},
-		"add first":    {[]string{row, "ALTER TABLE outbox ADD COLUMN x VARCHAR(20) AFTER id", "ALTER TABLE outbox DROP COLUMN note"}, "", want},
-		"in one":       {[]string{row, "ALTER TABLE outbox DROP COLUMN note, ADD COLUMN note VARCHAR(20) AFTER id"}, "", want},
-		"names swap":   {[]string{row, "ALTER TABLE outbox CHANGE note aggregateid VARCHAR(20), CHANGE aggregateid note VARCHAR(20)"}, "", want},
-		"tables swap": {[]string{row, "CREATE TABLE other (id BIGINT PRIMARY KEY, aggregatetype VARCHAR(20), aggregateid VARCHAR(20), note VARCHAR(20))",
+		"drop and add": {[]string{row, "ALTER TABLE outbox DROP COLUMN note",
+			"ALTER TABLE outbox ADD COLUMN note VARCHAR(20) AFTER id"}, "", want},
+		"add first": {[]string{row, "ALTER TABLE outbox ADD COLUMN x VARCHAR(20) AFTER id",
+			"ALTER TABLE outbox DROP COLUMN note"}, "", want},
+		"in one": {[]string{row, "ALTER TABLE outbox DROP COLUMN note, ADD COLUMN note VARCHAR(20) AFTER id"}, "",
+			want},
+		"names swap": {[]string{row, "ALTER TABLE outbox CHANGE note aggregateid VARCHAR(20), CHANGE aggregateid note " +
+			"VARCHAR(20)"}, "", want},
+		"tables swap": {[]string{row, "CREATE TABLE other (id BIGINT PRIMARY KEY, aggregatetype VARCHAR(20), aggregateid " +
+			"VARCHAR(20), note VARCHAR(20))",
 			"RENAME TABLE outbox TO old, other TO outbox"}, "", want},
-		"gh-ost": {[]string{"CREATE TABLE _outbox_gho LIKE outbox", "ALTER TABLE _outbox_gho ADD COLUMN x VARCHAR(20) FIRST, DROP COLUMN note", "ALTER TABLE _outbox_gho MODIFY id BIGINT FIRST",
-			"RENAME TABLE outbox TO _outbox_del, _outbox_gho TO outbox", "INSERT INTO outbox (id, aggregatetype, x, aggregateid) VALUES (2, 'order', 'x', 'the key')",
-			"ALTER TABLE outbox CHANGE x aggregateid VARCHAR(20), CHANGE aggregateid x VARCHAR(20)"}, "", "x=x aggregatetype=order aggregateid=the key"},
-		"after": {[]string{"ALTER TABLE outbox MODIFY note VARCHAR(20) FIRST", "ALTER TABLE outbox MODIFY id BIGINT FIRST", "ALTER TABLE outbox ADD INDEX (note)", row,
-			"ALTER TABLE outbox MODIFY note VARCHAR(20) AFTER aggregateid"}, "", "note=the note aggregatetype=order aggregateid=the key"},
-		"words": {[]string{"ALTER TABLE outbox ADD COLUMN kind ENUM('a','b')", "INSERT INTO outbox (id, kind) VALUES (2, 'b')",
+		"gh-ost": {[]string{"CREATE TABLE _outbox_gho LIKE outbox",
+			"ALTER TABLE _outbox_gho ADD COLUMN x VARCHAR(20) FIRST, DROP COLUMN note",
+			"ALTER TABLE _outbox_gho MODIFY id BIGINT FIRST",
+			"RENAME TABLE outbox TO _outbox_del, _outbox_gho TO outbox",
+			"INSERT INTO outbox (id, aggregatetype, x, aggregateid) VALUES (2, 'order', 'x', 'the key')",
+			"ALTER TABLE outbox CHANGE x aggregateid VARCHAR(20), CHANGE aggregateid x VARCHAR(20)"}, "",
+			"x=x aggregatetype=order aggregateid=the key"},
+		"after": {[]string{"ALTER TABLE outbox MODIFY note VARCHAR(20) FIRST", "ALTER TABLE outbox MODIFY id BIGINT FIRST",
+			"ALTER TABLE outbox ADD INDEX (note)", row,
+			"ALTER TABLE outbox MODIFY note VARCHAR(20) AFTER aggregateid"}, "",
+			"note=the note aggregatetype=order aggregateid=the key"},
+		"words": {[]string{"ALTER TABLE outbox ADD COLUMN kind ENUM('a','b')",
+			"INSERT INTO outbox (id, kind) VALUES (2, 'b')",
 			"ALTER TABLE outbox MODIFY kind ENUM('new','a','b')"}, "", "kind=b"},
-		"replaced": {[]string{row, "DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, note VARCHAR(20), aggregatetype VARCHAR(20), aggregateid VARCHAR(20))"}, "", want},
+		"replaced": {[]string{row, "DROP TABLE outbox",
+			"CREATE TABLE outbox (id BIGINT PRIMARY KEY, note VARCHAR(20), aggregatetype VARCHAR(20), aggregateid VARCHAR(20))"},
+			"", want},
 	}
 	flavors(t, func(t *testing.T, db *database) {
 		for name, c := range cases {
@@ -110,7 +124,8 @@ func (db *database) published(t *testing.T) position.Position {
 func TestG9RealDefaultOfItsTime(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		at := db.published(t)
-		db.exec("ALTER TABLE outbox ALTER COLUMN aggregateid SET DEFAULT 'old'", "INSERT INTO outbox (id, aggregateid) VALUES (2, NULL)",
+		db.exec("ALTER TABLE outbox ALTER COLUMN aggregateid SET DEFAULT 'old'",
+			"INSERT INTO outbox (id, aggregateid) VALUES (2, NULL)",
 			"ALTER TABLE outbox ALTER COLUMN aggregateid SET DEFAULT 'new'")
 		r := db.open(at).until(2)
 		c := r.table(2).Columns[3]
@@ -127,7 +142,8 @@ func TestF5RealUnloggedChange(t *testing.T) {
 		r := db.open(at)
 		db.exec("INSERT INTO outbox (id, aggregateid) VALUES (2, 'k')")
 		r.until(2)
-		db.exec("SET sql_log_bin=0", "ALTER TABLE outbox CHANGE note aggregateid VARCHAR(20), CHANGE aggregateid note VARCHAR(20)", "SET sql_log_bin=1",
+		db.exec("SET sql_log_bin=0", "ALTER TABLE outbox CHANGE note aggregateid VARCHAR(20), CHANGE aggregateid note "+
+			"VARCHAR(20)", "SET sql_log_bin=1",
 			"INSERT INTO outbox (id, aggregateid) VALUES (3, 'k')")
 		if e := r.fails(); e.Kind != canal.SchemaMismatch || !strings.Contains(e.Error(), "not in the binlog") {
 			t.Errorf("got %v", e)
@@ -144,7 +160,8 @@ func TestRealStatementsThatAreNotFollowed(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		unfollowed := "ALTER TABLE outbox ADD COLUMN %s TEXT(10), CONVERT TO CHARACTER SET utf8mb4"
 		at := db.published(t)
-		db.exec(fmt.Sprintf(unfollowed, "x"), "INSERT INTO outbox (id, aggregateid) VALUES (2, 'k')", "ALTER TABLE outbox ADD INDEX (note)")
+		db.exec(fmt.Sprintf(unfollowed, "x"), "INSERT INTO outbox (id, aggregateid) VALUES (2, 'k')",
+			"ALTER TABLE outbox ADD INDEX (note)")
 		r := db.open(at).until(2)
 		if got := r.fields(2); got != "aggregateid=k" {
 			t.Errorf("got %s", got)

@@ -128,11 +128,13 @@ func TestF19LastTransactionIsNotHandedOnAgain(t *testing.T) {
 			{"INSERT INTO outbox (id) VALUES (%d)"},
 			{"INSERT INTO orders (note) VALUES ('x')"},
 			{"ALTER TABLE orders COMMENT 'x'"},
-			{"BEGIN", "INSERT INTO outbox (id) VALUES (%d)", "DO SLEEP(1.2)", "INSERT INTO orders (note) VALUES ('x')", "COMMIT"},
+			{"BEGIN", "INSERT INTO outbox (id) VALUES (%d)", "DO SLEEP(1.2)", "INSERT INTO orders (note) VALUES ('x')",
+				"COMMIT"},
 			{"CREATE TABLE other AS SELECT 1 AS x"},
 		}
 		if !db.isMaria() {
-			statements = append(statements, []string{"SET SESSION binlog_transaction_compression=ON", "INSERT INTO outbox (id, payload) VALUES (%d, REPEAT('x', 1000))",
+			statements = append(statements, []string{"SET SESSION binlog_transaction_compression=ON",
+				"INSERT INTO outbox (id, payload) VALUES (%d, REPEAT('x', 1000))",
 				"SET SESSION binlog_transaction_compression=OFF"})
 		}
 		at := db.now()

@@ -251,7 +251,8 @@ func TestB021RealSlowReader(t *testing.T) {
 		}
 		deadline := time.Now().Add(patience)
 		for threads := 1; threads > 0; {
-			v, err := db.Value(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
+			v, err := db.Value(t.Context(),
+				"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,7 +329,8 @@ func TestRealPlaceInsideAnEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.exec("INSERT INTO outbox (aggregateid) VALUES ('a')", "FLUSH BINARY LOGS", "INSERT INTO outbox (aggregateid) VALUES ('b')")
+	db.exec("INSERT INTO outbox (aggregateid) VALUES ('a')", "FLUSH BINARY LOGS",
+		"INSERT INTO outbox (aggregateid) VALUES ('b')")
 	from, err := canal.CurrentPosition(t.Context(), db.cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -399,7 +401,8 @@ func TestF14RealAnotherFileOfTheSameName(t *testing.T) {
 			}
 			db.exec("INSERT INTO outbox (id) VALUES (2)", "INSERT INTO outbox (id) VALUES (3)")
 			r = db.open(at)
-			if e := r.fails(); e.Kind != canal.Behind || e.Retry() || !strings.Contains(e.Error(), "another file of that name") || r.rows() != "" {
+			if e := r.fails(); e.Kind != canal.Behind || e.Retry() || !strings.Contains(e.Error(),
+				"another file of that name") || r.rows() != "" {
 				t.Errorf("after rows %s: %v", r.rows(), e)
 			}
 			from = db.now() // does not say it, as those that operators set

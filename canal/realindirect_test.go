@@ -13,11 +13,15 @@ import (
 func TestRealIndirectStatements(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		db.exec("SET GLOBAL log_bin_trust_function_creators=ON",
-			"CREATE VIEW v AS SELECT * FROM outbox", "CREATE VIEW vv AS SELECT * FROM v", "CREATE VIEW innocent AS SELECT * FROM orders",
+			"CREATE VIEW v AS SELECT * FROM outbox", "CREATE VIEW vv AS SELECT * FROM v",
+			"CREATE VIEW innocent AS SELECT * FROM orders",
 			"CREATE FUNCTION f(n INT) RETURNS INT BEGIN INSERT INTO outbox (aggregateid) VALUES (n); RETURN n; END",
-			"CREATE FUNCTION g(n INT) RETURNS INT RETURN f(n)", "CREATE FUNCTION pure(n INT) RETURNS INT DETERMINISTIC RETURN n + 1",
-			"CREATE TABLE triggered (id BIGINT PRIMARY KEY, note TEXT)", "CREATE TRIGGER t AFTER INSERT ON triggered FOR EACH ROW INSERT INTO outbox (aggregateid) VALUES (NEW.id)",
-			"CREATE TABLE audited (id BIGINT PRIMARY KEY)", "CREATE TRIGGER a AFTER INSERT ON audited FOR EACH ROW INSERT INTO orders (note) VALUES ('a')")
+			"CREATE FUNCTION g(n INT) RETURNS INT RETURN f(n)",
+			"CREATE FUNCTION pure(n INT) RETURNS INT DETERMINISTIC RETURN n + 1",
+			"CREATE TABLE triggered (id BIGINT PRIMARY KEY, note TEXT)",
+			"CREATE TRIGGER t AFTER INSERT ON triggered FOR EACH ROW INSERT INTO outbox (aggregateid) VALUES (NEW.id)",
+			"CREATE TABLE audited (id BIGINT PRIMARY KEY)",
+			"CREATE TRIGGER a AFTER INSERT ON audited FOR EACH ROW INSERT INTO orders (note) VALUES ('a')")
 		session := "SET SESSION binlog_format=STATEMENT"
 		for i, c := range []struct {
 			sql   string

@@ -33,7 +33,8 @@ func TestRealSnapshotRowsInFlight(t *testing.T) {
 			return servers.MySQLForTest(t, servers.Options{Args: []string{plugin}})
 		}, func(p *position.Position) { p.Set = nil }, ""},
 		{"MySQL without GTIDs", func(t testing.TB) *servers.MySQL {
-			return servers.MySQLForTest(t, servers.Options{Args: []string{"--gtid-mode=OFF", "--enforce-gtid-consistency=OFF", plugin}})
+			return servers.MySQLForTest(t, servers.Options{Args: []string{"--gtid-mode=OFF", "--enforce-gtid-consistency=OFF",
+				plugin}})
 		}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) { inFlight(t, newDatabase(t, c.server(t)), c.start, c.flush) })
@@ -46,7 +47,8 @@ func inFlight(t *testing.T, db *database, start func(*position.Position), flush 
 	if db.isMaria() {
 		semi = "rpl_semi_sync_master"
 	}
-	db.exec("SET GLOBAL "+semi+"_wait_point='AFTER_SYNC'", "SET GLOBAL "+semi+"_timeout=3000", "SET GLOBAL "+semi+"_enabled=ON")
+	db.exec("SET GLOBAL "+semi+"_wait_point='AFTER_SYNC'", "SET GLOBAL "+semi+"_timeout=3000",
+		"SET GLOBAL "+semi+"_enabled=ON")
 	defer db.exec("SET GLOBAL " + semi + "_enabled=OFF")
 	before := db.now()
 	writer, flusher := db.connect(db.name), db.connect("")
@@ -111,7 +113,8 @@ func inFlight(t *testing.T, db *database, start func(*position.Position), flush 
 func TestRealSnapshotRowsNeedTheLocks(t *testing.T) {
 	db := newDatabase(t, pool.MySQL(t))
 	db.exec("INSERT INTO outbox (id, payload) VALUES (1, 'a')",
-		"CREATE USER IF NOT EXISTS nolocks IDENTIFIED BY 'pw'", "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO nolocks", "GRANT SELECT ON "+db.name+".* TO nolocks")
+		"CREATE USER IF NOT EXISTS nolocks IDENTIFIED BY 'pw'",
+		"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO nolocks", "GRANT SELECT ON "+db.name+".* TO nolocks")
 	t.Cleanup(func() { db.exec("DROP USER nolocks") })
 	root := db.cfg
 	db.cfg.User, db.cfg.Password = "nolocks", "pw"

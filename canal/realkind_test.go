@@ -20,21 +20,26 @@ func TestRealKindsOfTables(t *testing.T) {
 			pattern         bool // a pattern means no such thing
 		}{
 			{"", "CREATE VIEW outbox AS SELECT * FROM orders", "is a view", true},
-			{"", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, note LONGTEXT) ENGINE=MERGE UNION=(a)", "its engine is MRG_", false},
+			{"", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, note LONGTEXT) ENGINE=MERGE UNION=(a)", "its engine is MRG_",
+				false},
 			{"mariadb", "CREATE SEQUENCE outbox", "is a sequence", true},
-			{"mariadb", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, note LONGTEXT) WITH SYSTEM VERSIONING", "WITH SYSTEM VERSIONING", false},
-			{"mysql", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, note LONGTEXT) ENGINE=FEDERATED CONNECTION='mysql://a@127.0.0.1:1/b/c'", "its engine is FEDERATED", false},
+			{"mariadb", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, note LONGTEXT) WITH SYSTEM VERSIONING",
+				"WITH SYSTEM VERSIONING", false},
+			{"mysql", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, note LONGTEXT) ENGINE=FEDERATED " +
+				"CONNECTION='mysql://a@127.0.0.1:1/b/c'", "its engine is FEDERATED", false},
 			{"", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, note LONGTEXT)", "", false},
 			{"", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, note LONGTEXT) PARTITION BY HASH (id) PARTITIONS 3", "", false},
 		} {
 			if c.only != "" && c.only != db.Flavor() {
 				continue
 			}
-			db.exec("DROP VIEW IF EXISTS outbox", "DROP TABLE IF EXISTS outbox, a", "CREATE TABLE a (id BIGINT PRIMARY KEY, note LONGTEXT) ENGINE=MyISAM")
+			db.exec("DROP VIEW IF EXISTS outbox", "DROP TABLE IF EXISTS outbox, a",
+				"CREATE TABLE a (id BIGINT PRIMARY KEY, note LONGTEXT) ENGINE=MyISAM")
 			if db.isMaria() {
 				db.exec("DROP SEQUENCE IF EXISTS outbox")
 			}
-			if strings.Contains(c.ddl, "FEDERATED") && db.value("SELECT COUNT(*) FROM information_schema.ENGINES WHERE ENGINE='FEDERATED' AND SUPPORT='YES'") == "0" {
+			if strings.Contains(c.ddl, "FEDERATED") &&
+				db.value("SELECT COUNT(*) FROM information_schema.ENGINES WHERE ENGINE='FEDERATED' AND SUPPORT='YES'") == "0" {
 				continue
 			}
 			db.exec(c.ddl)
@@ -43,7 +48,8 @@ func TestRealKindsOfTables(t *testing.T) {
 				t.Helper()
 				var e *canal.Error
 				switch {
-				case says == "" && err != nil, says != "" && (!errors.As(err, &e) || e.Retry() || !strings.Contains(err.Error(), says)):
+				case says == "" && err != nil, says != "" && (!errors.As(err, &e) || e.Retry() ||
+					!strings.Contains(err.Error(), says)):
 					t.Errorf("%s: %s: got %v, want %q", c.ddl, what, err, says)
 				}
 			}
@@ -71,8 +77,10 @@ func TestRealTableGetsHistory(t *testing.T) {
 	r := db.open(db.now())
 	db.exec("INSERT INTO outbox (id) VALUES (1)")
 	r.until(1)
-	db.exec("ALTER TABLE outbox ADD SYSTEM VERSIONING", "INSERT INTO outbox (id) VALUES (2)", "UPDATE outbox SET payload='x' WHERE id=2")
-	if e := r.fails(); e.Kind != canal.BadConfig || !strings.Contains(e.Error(), "WITH SYSTEM VERSIONING") || r.rows() != "1" {
+	db.exec("ALTER TABLE outbox ADD SYSTEM VERSIONING", "INSERT INTO outbox (id) VALUES (2)",
+		"UPDATE outbox SET payload='x' WHERE id=2")
+	if e := r.fails(); e.Kind != canal.BadConfig || !strings.Contains(e.Error(), "WITH SYSTEM VERSIONING") ||
+		r.rows() != "1" {
 		t.Errorf("after rows %s: %v", r.rows(), e)
 	}
 }
@@ -82,7 +90,8 @@ func TestRealHiddenGeneratedKey(t *testing.T) {
 	db := newDatabase(t, servers.MySQLForTest(t, servers.Options{Args: []string{
 		"--show-gipk-in-create-table-and-information-schema=OFF", "--sql-generate-invisible-primary-key=ON",
 	}}))
-	db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT, payload LONGTEXT)", "INSERT INTO outbox VALUES (1, 'stood')")
+	db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT, payload LONGTEXT)",
+		"INSERT INTO outbox VALUES (1, 'stood')")
 	at := db.now()
 	at.Snapshot = &position.Snapshot{Begun: 1}
 	s := follow(t, db, at)

@@ -101,7 +101,8 @@ func TestF14PrimaryFailover(t *testing.T) {
 				t.Errorf("connected to %s, before to %q", st.Address, st.Previous)
 			}
 			p.a.insert(1)
-			p.a.exec("BEGIN", "INSERT INTO outbox (id) VALUES (2)", "DO SLEEP(1.2)", "INSERT INTO outbox (id) VALUES (3)", "COMMIT")
+			p.a.exec("BEGIN", "INSERT INTO outbox (id) VALUES (2)", "DO SLEEP(1.2)", "INSERT INTO outbox (id) VALUES (3)",
+				"COMMIT")
 			r.until(3)
 			p.catchUp(p.b, p.a)
 			p.kill()
@@ -213,7 +214,8 @@ func TestF15LostTail(t *testing.T) {
 	p.promote()
 	p.b.insert(4)
 	_, err = canal.Open(t.Context(), p.cfg, at)
-	if e := wantError(t, err, canal.LostTransactions, position.GTID{}, lost.String(), "source.lost_transactions=accept"); e.Retry() || e.Difference != lost.String() {
+	if e := wantError(t, err, canal.LostTransactions, position.GTID{}, lost.String(),
+		"source.lost_transactions=accept"); e.Retry() || e.Difference != lost.String() {
 		t.Errorf("got %+v", e)
 	}
 	// A refusal to record it ends the opening.
@@ -232,7 +234,8 @@ func TestF15LostTail(t *testing.T) {
 	if got := r.rows(); got != "4" || fmt.Sprint(recorded) != "["+lost.String()+" "+b+"]" {
 		t.Errorf("accepted: rows %s, recorded %v", got, recorded)
 	}
-	if got := metric(t, reg, "binlog_outbox_source_lost_transactions_total"); got != 2 || !r.Status().LostTransactions.Equal(lost) {
+	if got := metric(t, reg, "binlog_outbox_source_lost_transactions_total"); got != 2 ||
+		!r.Status().LostTransactions.Equal(lost) {
 		t.Errorf("counted %v, status has %v", got, r.Status().LostTransactions)
 	}
 	at = r.end()
@@ -309,7 +312,11 @@ func TestF15TheHostWithoutLossIsTaken(t *testing.T) {
 	p.a.insert(2)
 	at := r.until(2).end()
 	p.cfg.Host, p.cfg.Port, p.cfg.Others = p.b.Host(), p.b.Port(), []string{p.a.Addr()}
-	p.cfg.OnLostTransactions = func(context.Context, *position.Set, string) error { t.Error("asked to accept a loss"); return nil }
+	p.cfg.OnLostTransactions = func(context.Context, *position.Set,
+		string) error {
+		t.Error("asked to accept a loss")
+		return nil
+	}
 	if got := p.open(at).Status().Address; got != p.a.Addr() {
 		t.Errorf("reading from %s", got)
 	}
@@ -323,7 +330,8 @@ func TestF16ErrantTransactions(t *testing.T) {
 	at := r.until(1).end()
 	p.catchUp(p.b, p.a)
 	const stranger = "11111111-2222-3333-4444-555555555555"
-	p.b.exec("SET GLOBAL super_read_only=OFF", "SET gtid_next='"+stranger+":1'", "INSERT INTO outbox (id) VALUES (100)", "SET gtid_next=AUTOMATIC", "INSERT INTO outbox (id) VALUES (101)")
+	p.b.exec("SET GLOBAL super_read_only=OFF", "SET gtid_next='"+stranger+":1'", "INSERT INTO outbox (id) VALUES (100)",
+		"SET gtid_next=AUTOMATIC", "INSERT INTO outbox (id) VALUES (101)")
 	p.a.insert(2)
 	p.catchUp(p.b, p.a)
 	p.kill()
@@ -391,7 +399,8 @@ func TestB012OriginsThatDoNotCount(t *testing.T) {
 	db := own(t, servers.MySQLForTest)
 	const other = "11111111-2222-3333-4444-555555555555"
 	as := func(n, row int) {
-		db.exec(fmt.Sprintf("SET gtid_next='%s:%d'", other, n), fmt.Sprintf("INSERT INTO outbox (id) VALUES (%d)", row), "SET gtid_next=AUTOMATIC")
+		db.exec(fmt.Sprintf("SET gtid_next='%s:%d'", other, n), fmt.Sprintf("INSERT INTO outbox (id) VALUES (%d)", row),
+			"SET gtid_next=AUTOMATIC")
 	}
 	start := db.now()
 	as(1, 101)

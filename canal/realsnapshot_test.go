@@ -23,12 +23,15 @@ var initialKeys = []struct{ name, columns, key, of string }{
 	{"binary", "id BINARY(16)", "id", "UNHEX(LEFT(SHA2(%d, 256), 32))"},
 	{"varbinary", "id VARBINARY(8)", "id", "TRIM(TRAILING '0' FROM LEFT(LEFT(SHA2(%d, 256), 32), 8))"},
 	{"char", "id CHAR(36) CHARACTER SET latin1", "id", "LEFT(SHA2(%d, 256), 32)"},
-	{"text", "id VARCHAR(64)", "id", "CONCAT(CHAR(0xC3A0 + CRC32(%[1]d) %% 20 USING utf8mb4), ' ', LEFT(SHA2(%[1]d, 256), 32))"},
-	{"blanks", "id VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "id", "CONCAT(%[1]d, REPEAT(CHAR(9), %[1]d %% 3), 'x')"},
+	{"text", "id VARCHAR(64)", "id", "CONCAT(CHAR(0xC3A0 + CRC32(%[1]d) %% 20 USING utf8mb4), ' ', LEFT(SHA2(%[1]d, " +
+		"256), 32))"},
+	{"blanks", "id VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "id",
+		"CONCAT(%[1]d, REPEAT(CHAR(9), %[1]d %% 3), 'x')"},
 	{"bin", "id VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "id", "LEFT(SHA2(%d, 256), 32)"},
 	{"decimal", "id DECIMAL(20,3)", "id", "(CAST(CRC32(%d) AS SIGNED) - 2147483648) / 1000"},
 	{"datetime", "id DATETIME(6)", "id", "'2020-01-01' + INTERVAL CRC32(%d) MICROSECOND"},
-	{"timestamp", "id TIMESTAMP(6) NOT NULL DEFAULT '2020-01-01 00:00:00'", "id", "'2020-01-01' + INTERVAL CRC32(%d) MICROSECOND"},
+	{"timestamp", "id TIMESTAMP(6) NOT NULL DEFAULT '2020-01-01 00:00:00'", "id",
+		"'2020-01-01' + INTERVAL CRC32(%d) MICROSECOND"},
 	{"time", "id TIME(3)", "id", "SEC_TO_TIME((CAST(CRC32(%d) %% 5400000 AS SIGNED) - 2700000) / 1000)"},
 	{"two", "region VARCHAR(10), id INT", "region, id", "CONCAT('r', %[1]d %% 7), -%[1]d"},
 }
@@ -199,7 +202,8 @@ func TestRealSnapshotRowGoneWithoutImage(t *testing.T) {
 		_, err = s.Next(t.Context())
 	}
 	var e *canal.Error
-	if !errors.As(err, &e) || e.Kind != canal.MissingColumn || !strings.Contains(err.Error(), "deleted before it was published") {
+	if !errors.As(err, &e) || e.Kind != canal.MissingColumn || !strings.Contains(err.Error(),
+		"deleted before it was published") {
 		t.Errorf("ended with %v", err)
 	}
 }

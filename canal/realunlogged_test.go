@@ -23,7 +23,8 @@ func TestRealUnloggedTables(t *testing.T) {
 		}
 	}
 	const db = "ttestrealunloggedtables"
-	replica := []string{"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=1", "SET GLOBAL super_read_only=ON"}
+	replica := []string{"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=1",
+		"SET GLOBAL super_read_only=ON"}
 	slave := []string{"CHANGE MASTER 'a' TO MASTER_HOST='127.0.0.1', MASTER_PORT=1", "SET GLOBAL read_only=ON"}
 	filter := func(f string) []string {
 		return append([]string{replica[0], "CHANGE REPLICATION FILTER " + f}, replica[1])
@@ -42,8 +43,10 @@ func TestRealUnloggedTables(t *testing.T) {
 		{"MariaDB", mariaDB(), nil, ""},
 		{"MySQL do db", mysql("--binlog-do-db=another", "--binlog-do-db=one"), nil, "kept out of the server's binlog"},
 		{"MySQL ignore db", mysql("--binlog-ignore-db=" + db + "mysqlignoredb"), nil, "kept out of the server's binlog"},
-		{"MariaDB ignore db", mariaDB("--binlog-ignore-db=" + db + "mariadbignoredb"), nil, "kept out of the server's binlog"},
-		{"MySQL filter of tables", mysql(), filter("REPLICATE_WILD_IGNORE_TABLE = ('%mysqlfilteroftables.out%')"), "leaves out outbox table"},
+		{"MariaDB ignore db", mariaDB("--binlog-ignore-db=" + db + "mariadbignoredb"), nil,
+			"kept out of the server's binlog"},
+		{"MySQL filter of tables", mysql(), filter("REPLICATE_WILD_IGNORE_TABLE = ('%mysqlfilteroftables.out%')"),
+			"leaves out outbox table"},
 		{"MySQL filter of databases", mysql(), filter("REPLICATE_DO_DB = (another)"), "leaves out outbox table"},
 		{"MySQL filter of others", mysql(), filter("REPLICATE_WILD_IGNORE_TABLE = ('another.%')"), ""},
 	} {
@@ -70,7 +73,8 @@ func TestRealUnloggedTables(t *testing.T) {
 // Who may not see whether a server is a replica is told which right is missing.
 func TestRealUnloggedReplicaUnseen(t *testing.T) {
 	db := newDatabase(t, servers.MariaDBForTest(t, servers.Options{Own: true}))
-	db.exec("CREATE USER reader IDENTIFIED BY 'pw'", "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO reader", "GRANT SELECT ON "+db.name+".* TO reader")
+	db.exec("CREATE USER reader IDENTIFIED BY 'pw'", "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO reader",
+		"GRANT SELECT ON "+db.name+".* TO reader")
 	at := db.now()
 	db.cfg.User, db.cfg.Password = "reader", "pw"
 	s, err := canal.Open(t.Context(), db.cfg, at)
@@ -80,7 +84,8 @@ func TestRealUnloggedReplicaUnseen(t *testing.T) {
 	_ = s.Close()
 	db.exec("SET GLOBAL read_only=ON")
 	_, err = canal.Open(t.Context(), db.cfg, at)
-	if wantError(t, err, canal.AccessDenied, position.GTID{}, "SLAVE MONITOR"); err != nil && !strings.Contains(err.Error(), "read_only=ON") {
+	if wantError(t, err, canal.AccessDenied, position.GTID{}, "SLAVE MONITOR"); err != nil &&
+		!strings.Contains(err.Error(), "read_only=ON") {
 		t.Error(err)
 	}
 }

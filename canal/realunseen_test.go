@@ -18,7 +18,8 @@ import (
 // they are to be skipped.
 func TestRealStatementDeletes(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
-		db.exec("CREATE OR REPLACE VIEW v AS SELECT * FROM outbox", "INSERT INTO outbox (id) VALUES (1), (2), (3), (4), (5), (6)", "INSERT INTO orders VALUES (1, 'x'), (2, 'y')")
+		db.exec("CREATE OR REPLACE VIEW v AS SELECT * FROM outbox",
+			"INSERT INTO outbox (id) VALUES (1), (2), (3), (4), (5), (6)", "INSERT INTO orders VALUES (1, 'x'), (2, 'y')")
 		var log bytes.Buffer
 		db.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		r := db.open(db.now())
@@ -26,7 +27,8 @@ func TestRealStatementDeletes(t *testing.T) {
 		asked := db.open(db.now())
 		db.exec("SET SESSION binlog_format=STATEMENT",
 			"DELETE FROM outbox WHERE id=1", "DELETE LOW_PRIORITY QUICK FROM outbox WHERE id=2 LIMIT 1",
-			"DELETE a, b FROM outbox a JOIN orders b ON b.id=1 WHERE a.id=3", "DELETE FROM a USING outbox AS a JOIN orders WHERE a.id=4",
+			"DELETE a, b FROM outbox a JOIN orders b ON b.id=1 WHERE a.id=3",
+			"DELETE FROM a USING outbox AS a JOIN orders WHERE a.id=4",
 			"BEGIN", "DELETE FROM outbox WHERE id=5", "ROLLBACK",
 			"TRUNCATE outbox", "UPDATE outbox SET payload='x' WHERE id=6",
 			"SET SESSION binlog_format=ROW", "INSERT INTO outbox (id) VALUES (99)")
@@ -37,7 +39,8 @@ func TestRealStatementDeletes(t *testing.T) {
 			t.Errorf("%d statements were told, want 5", n)
 		}
 		_ = r.Close()
-		if n := strings.Count(log.String(), "level=WARN msg=\"an outbox table was changed without row events\" what=\"rows were deleted"); n != 4 {
+		if n := strings.Count(log.String(), "level=WARN msg=\"an outbox table was changed without row events\" what=\"rows "+
+			"were deleted"); n != 4 {
 			t.Errorf("%d deletes were told:\n%s", n, log.String())
 		}
 		if e := asked.fails(); e.Kind != canal.StatementFormat {
@@ -49,7 +52,8 @@ func TestRealStatementDeletes(t *testing.T) {
 // Rows that come into an outbox table without row events are told.
 func TestRealRowsPutInPlace(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
-		db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (50), PARTITION q VALUES LESS THAN (MAXVALUE))",
+		db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p "+
+			"VALUES LESS THAN (50), PARTITION q VALUES LESS THAN (MAXVALUE))",
 			"CREATE TABLE filled (id BIGINT PRIMARY KEY)", "INSERT INTO filled VALUES (1)")
 		r := db.open(db.now())
 		want := uint64(0)
@@ -73,8 +77,10 @@ func TestRealRowsPutInPlace(t *testing.T) {
 // Rows that are taken away as a whole before their turn are told, with the table.
 func TestRealSnapshotRowsTakenAway(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
-		for _, s := range []string{"TRUNCATE outbox", "ALTER TABLE outbox DROP PARTITION p", "ALTER TABLE outbox TRUNCATE PARTITION p", "DROP TABLE outbox", "DELETE FROM outbox WHERE id < 10"} {
-			db.exec("DROP TABLE IF EXISTS outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN (MAXVALUE))",
+		for _, s := range []string{"TRUNCATE outbox", "ALTER TABLE outbox DROP PARTITION p",
+			"ALTER TABLE outbox TRUNCATE PARTITION p", "DROP TABLE outbox", "DELETE FROM outbox WHERE id < 10"} {
+			db.exec("DROP TABLE IF EXISTS outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id) "+
+				"(PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN (MAXVALUE))",
 				"INSERT INTO outbox VALUES (1), (2), (11)")
 			var log bytes.Buffer
 			db.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -96,7 +102,8 @@ func TestRealSnapshotRowsTakenAway(t *testing.T) {
 			}
 			in := st.Status().Snapshot
 			_ = st.Close()
-			if !strings.Contains(log.String(), "went before all of them were read") || !strings.Contains(log.String(), "table="+db.name+".outbox") {
+			if !strings.Contains(log.String(), "went before all of them were read") ||
+				!strings.Contains(log.String(), "table="+db.name+".outbox") {
 				t.Errorf("%s: was not told: %+v\n%s", s, in, log.String())
 			}
 		}
@@ -106,7 +113,8 @@ func TestRealSnapshotRowsTakenAway(t *testing.T) {
 // Rows that a foreign key removes come from the binlog, or the table is refused.
 func TestRealSnapshotRowsCascade(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
-		db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES orders (id) ON DELETE CASCADE)",
+		db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) "+
+			"REFERENCES orders (id) ON DELETE CASCADE)",
 			"INSERT INTO orders VALUES (1, 'x')", "INSERT INTO outbox VALUES (1, 1), (2, NULL)")
 		at := db.now()
 		at.Snapshot = &position.Snapshot{Begun: 1}
@@ -143,10 +151,12 @@ func TestRealSnapshotRowsCascade(t *testing.T) {
 // A partial update may change the key of a row whose turn is to come.
 func TestRealSnapshotRowsPartialUpdate(t *testing.T) {
 	db := newDatabase(t, pool.MySQL(t))
-	db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, payload JSON)", "INSERT INTO outbox VALUES (5, JSON_OBJECT('a', REPEAT('x', 1000), 'b', 1))")
+	db.exec("DROP TABLE outbox", "CREATE TABLE outbox (id BIGINT PRIMARY KEY, payload JSON)",
+		"INSERT INTO outbox VALUES (5, JSON_OBJECT('a', REPEAT('x', 1000), 'b', 1))")
 	at := db.now()
 	at.Snapshot = &position.Snapshot{Begun: 1}
-	db.exec("SET SESSION binlog_row_value_options=PARTIAL_JSON", "UPDATE outbox SET id=1, payload=JSON_SET(payload, '$.b', 2)", "SET SESSION binlog_row_value_options=''")
+	db.exec("SET SESSION binlog_row_value_options=PARTIAL_JSON",
+		"UPDATE outbox SET id=1, payload=JSON_SET(payload, '$.b', 2)", "SET SESSION binlog_row_value_options=''")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s, err := canal.OpenSnapshot(ctx, db.cfg, at)
@@ -157,7 +167,8 @@ func TestRealSnapshotRowsPartialUpdate(t *testing.T) {
 		_, err = s.Next(ctx)
 	}
 	var e *canal.Error
-	if !errors.As(err, &e) || e.Kind != canal.PartialUpdate || !strings.Contains(err.Error(), "its turn among the snapshot rows") {
+	if !errors.As(err, &e) || e.Kind != canal.PartialUpdate || !strings.Contains(err.Error(),
+		"its turn among the snapshot rows") {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -41,12 +41,14 @@ func TestRealUpdates(t *testing.T) {
 		db.cfg.Updates, db.cfg.ServerID = false, db.cfg.ServerID+1
 		other := db.open(db.now())
 		db.exec(statements...)
-		if got, want := asked.until(99).changes(), "insert 1, insert 2, update 1>1, update 2>2, update 1>11, update 2>12, insert 99"; got != want {
+		if got, want := asked.until(99).changes(),
+			"insert 1, insert 2, update 1>1, update 2>2, update 1>11, update 2>12, insert 99"; got != want {
 			t.Errorf("asked for, got  %s\nwant %s", got, want)
 		}
 		for _, tx := range asked.all {
 			for _, row := range tx.Rows {
-				if row.Op == schema.Update && row.After[0] == int64(12) && (row.Before[4] != "c" || row.After[4] != strings.Repeat("x", 300)) {
+				if row.Op == schema.Update && row.After[0] == int64(12) && (row.Before[4] != "c" ||
+					row.After[4] != strings.Repeat("x", 300)) {
 					t.Errorf("the images are %.100v and %.100v", row.Before, row.After)
 				}
 			}
@@ -54,7 +56,8 @@ func TestRealUpdates(t *testing.T) {
 		if got, want := other.until(99).changes(), "insert 1, insert 2, insert 99"; got != want {
 			t.Errorf("not asked for, got %s, want %s", got, want)
 		}
-		if a, b := asked.Status(), other.Status(); a.Inserts != 3 || b.Inserts != 3 || a.Updates != b.Updates || a.Updates == 0 {
+		if a, b := asked.Status(), other.Status(); a.Inserts != 3 || b.Inserts != 3 || a.Updates != b.Updates ||
+			a.Updates == 0 {
 			t.Errorf("counted %d and %d inserts, %d and %d updates", a.Inserts, b.Inserts, a.Updates, b.Updates)
 		}
 	})
@@ -68,7 +71,8 @@ func TestRealUpdatesOfPartialImages(t *testing.T) {
 		db.cfg.Needed = func(t *schema.Table) []int { return []int{t.Column("payload")} }
 		r := db.open(db.now())
 		db.exec("INSERT INTO outbox (id, payload) VALUES (1, 'a')", "SET binlog_row_image = MINIMAL",
-			"UPDATE outbox SET type = 't'", "UPDATE outbox SET id = 2", "SET binlog_row_image = FULL", "INSERT INTO outbox (id, payload) VALUES (99, 'z')")
+			"UPDATE outbox SET type = 't'", "UPDATE outbox SET id = 2", "SET binlog_row_image = FULL",
+			"INSERT INTO outbox (id, payload) VALUES (99, 'z')")
 		got := make(map[string]bool)
 		r.untilPayload("z")
 		for _, tx := range r.all {
@@ -78,8 +82,10 @@ func TestRealUpdatesOfPartialImages(t *testing.T) {
 		}
 		missing := schema.Missing
 		for _, want := range []string{
-			fmt.Sprint(schema.Update, []any{int64(1), missing, missing, missing, missing}, []any{missing, missing, missing, missing, missing}),
-			fmt.Sprint(schema.Update, []any{int64(1), missing, missing, missing, missing}, []any{int64(2), missing, missing, missing, missing}),
+			fmt.Sprint(schema.Update, []any{int64(1), missing, missing, missing, missing},
+				[]any{missing, missing, missing, missing, missing}),
+			fmt.Sprint(schema.Update, []any{int64(1), missing, missing, missing, missing},
+				[]any{int64(2), missing, missing, missing, missing}),
 		} {
 			if !got[want] {
 				t.Errorf("no %s among %v", want, got)
@@ -113,7 +119,8 @@ func TestRealCompressedUpdates(t *testing.T) {
 	db.cfg.Updates = true
 	r := db.open(db.now())
 	c := db.connect(db.name)
-	execOn(t, c, "INSERT INTO outbox (id, payload) VALUES (1, REPEAT('a', 3000))", "UPDATE outbox SET id = 2, payload = REPEAT('b', 3000)", "INSERT INTO outbox (id) VALUES (99)")
+	execOn(t, c, "INSERT INTO outbox (id, payload) VALUES (1, REPEAT('a', 3000))",
+		"UPDATE outbox SET id = 2, payload = REPEAT('b', 3000)", "INSERT INTO outbox (id) VALUES (99)")
 	if got, want := r.until(99).changes(), "insert 1, update 1>2, insert 99"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -126,7 +133,8 @@ func TestRealPreparedUpdates(t *testing.T) {
 	db.cfg.Updates = true
 	db.exec("INSERT INTO outbox (id) VALUES (1)")
 	r := db.open(db.now())
-	db.exec("XA START 'u1'", "UPDATE outbox SET payload = 'x'", "XA END 'u1'", "XA PREPARE 'u1'", "XA COMMIT 'u1'", "INSERT INTO outbox (id) VALUES (5)")
+	db.exec("XA START 'u1'", "UPDATE outbox SET payload = 'x'", "XA END 'u1'", "XA PREPARE 'u1'", "XA COMMIT 'u1'",
+		"INSERT INTO outbox (id) VALUES (5)")
 	if got := r.until(5).changes(); got != "insert 5" {
 		t.Errorf("got %s", got)
 	}

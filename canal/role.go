@@ -27,7 +27,8 @@ func (s *Stream) watchRole(ctx context.Context, cfg Config, here endpoint) {
 		case err != nil:
 			continue // the dump's own heartbeats tell whether the server lives
 		case server.identity() != s.server.identity():
-			s.end(newError(ServerChanged, nil, "%s leads to server %s now, and led to %s", here, server.identity(), s.server.identity()))
+			s.end(newError(ServerChanged, nil, "%s leads to server %s now, and led to %s", here, server.identity(),
+				s.server.identity()))
 			return
 		case server.ReadOnly == "":
 			said = false

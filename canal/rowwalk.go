@@ -28,7 +28,8 @@ type rowsHead struct {
 
 func isVersion2(kind replication.EventType) bool {
 	switch kind {
-	case replication.WRITE_ROWS_EVENTv2, replication.UPDATE_ROWS_EVENTv2, replication.DELETE_ROWS_EVENTv2, replication.PARTIAL_UPDATE_ROWS_EVENT:
+	case replication.WRITE_ROWS_EVENTv2, replication.UPDATE_ROWS_EVENTv2, replication.DELETE_ROWS_EVENTv2,
+		replication.PARTIAL_UPDATE_ROWS_EVENT:
 		return true
 	}
 	return false
@@ -37,7 +38,8 @@ func isVersion2(kind replication.EventType) bool {
 // isUpdate reports an event of pairs of whole images. Partial updates are none.
 func isUpdate(kind replication.EventType) bool {
 	switch kind {
-	case replication.UPDATE_ROWS_EVENTv0, replication.UPDATE_ROWS_EVENTv1, replication.UPDATE_ROWS_EVENTv2, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1:
+	case replication.UPDATE_ROWS_EVENTv0, replication.UPDATE_ROWS_EVENTv1, replication.UPDATE_ROWS_EVENTv2,
+		replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1:
 		return true
 	}
 	return false
@@ -46,7 +48,8 @@ func isUpdate(kind replication.EventType) bool {
 // isDelete reports an event of deleted rows.
 func isDelete(kind replication.EventType) bool {
 	switch kind {
-	case replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
+	case replication.DELETE_ROWS_EVENTv0, replication.DELETE_ROWS_EVENTv1, replication.DELETE_ROWS_EVENTv2,
+		replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1:
 		return true
 	}
 	return false

@@ -51,7 +51,8 @@ func TestScan(t *testing.T) {
 				to = at(test.to)
 			}
 			got := 0
-			end, err := canal.Scan(t.Context(), cfg, at(test.from), to, func(tx *txn.Transaction, read canal.Status) (bool, error) {
+			end, err := canal.Scan(t.Context(), cfg, at(test.from), to, func(tx *txn.Transaction, read canal.Status) (bool,
+				error) {
 				if got == test.take {
 					return false, test.err
 				}
@@ -66,7 +67,8 @@ func TestScan(t *testing.T) {
 			}
 		})
 	}
-	if _, err := canal.Scan(t.Context(), canal.Config{Host: "127.0.0.1", Port: 1, ServerID: 8, Tables: canal.Tables{Match: isOutbox}, SpoolDir: t.TempDir()}, at("1-5"), at("1-5"), nil); err == nil {
+	if _, err := canal.Scan(t.Context(), canal.Config{Host: "127.0.0.1", Port: 1, ServerID: 8,
+		Tables: canal.Tables{Match: isOutbox}, SpoolDir: t.TempDir()}, at("1-5"), at("1-5"), nil); err == nil {
 		t.Error("a source that is away is not noticed where there is nothing to read")
 	}
 }

@@ -164,7 +164,8 @@ func (c Config) movable(p position.Position) error {
 	if len(c.Others) == 0 || p.HasGTID() {
 		return nil
 	}
-	return newError(WrongMode, nil, "there are several hosts, and the position is a binlog file and offset, which are one server's own; set gtid_mode=ON there, or name one host")
+	return newError(WrongMode, nil, "there are several hosts, and the position is a binlog file and offset, which are "+
+		"one server's own; set gtid_mode=ON there, or name one host")
 }
 
 func errNoBinlog() error {
@@ -177,10 +178,13 @@ func (s *session) inspect() (*Server, error) {
 		out.Flavor = position.MariaDB
 	}
 	// Not SELECT @@x: which of them exist depends on the version.
-	r, err := s.query("its settings", "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_id', 'server_uuid', 'gtid_mode', 'log_bin', "+
+	r, err := s.query("its settings", "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_id', "+
+		"'server_uuid', 'gtid_mode', 'log_bin', "+
 		"'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_row_value_options', "+
-		"'read_only', 'super_read_only', 'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', 'expire_logs_days', "+
-		"'log_slave_updates', 'gtid_strict_mode', 'log_replica_updates', 'wsrep_on', 'lower_case_table_names', 'innodb_native_foreign_keys')")
+		"'read_only', 'super_read_only', 'sync_binlog', 'innodb_flush_log_at_trx_commit', 'binlog_expire_logs_seconds', "+
+		"'expire_logs_days', "+
+		"'log_slave_updates', 'gtid_strict_mode', 'log_replica_updates', 'wsrep_on', 'lower_case_table_names', "+
+		"'innodb_native_foreign_keys')")
 	if err != nil {
 		return nil, err
 	}
@@ -411,15 +415,18 @@ func (s *session) ask(server *Server, name schema.Name, byGTID bool) (a asked, e
 func (s *Server) ddlSource() ddl.Source {
 	var v [3]int
 	_, _ = fmt.Sscanf(strings.TrimPrefix(s.Version, "5.5.5-"), "%d.%d.%d", &v[0], &v[1], &v[2])
-	return ddl.Source{MariaDB: s.Flavor == position.MariaDB, Version: v[0]*10000 + v[1]*100 + v[2], FoldsNames: s.foldsNames}
+	return ddl.Source{MariaDB: s.Flavor == position.MariaDB, Version: v[0]*10000 + v[1]*100 + v[2],
+		FoldsNames: s.foldsNames}
 }
 
 // charsets are what columns of a table and tables of its database have by default; empty
 // when the server does not tell.
 func (s *session) charsets(name schema.Name) (table, database string, err error) {
-	r, err := s.inUTF8("the character set of "+name.String(), "SELECT COALESCE(t.TABLE_COLLATION, ''), s.DEFAULT_CHARACTER_SET_NAME "+
-		"FROM information_schema.SCHEMATA s LEFT JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = s.SCHEMA_NAME AND t.TABLE_NAME = ? "+
-		"WHERE s.SCHEMA_NAME = ?", name.Table, name.Database)
+	r, err := s.inUTF8("the character set of "+name.String(),
+		"SELECT COALESCE(t.TABLE_COLLATION, ''), s.DEFAULT_CHARACTER_SET_NAME "+
+			"FROM information_schema.SCHEMATA s LEFT JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = s.SCHEMA_NAME AND "+
+			"t.TABLE_NAME = ? "+
+			"WHERE s.SCHEMA_NAME = ?", name.Table, name.Database)
 	if err != nil || r.RowNumber() == 0 {
 		return "", "", err
 	}
@@ -470,7 +477,8 @@ func (s *session) columns(name schema.Name) ([]schema.ColumnInfo, error) {
 		}
 	}
 	if schema.NeedsShownDefaults(cols) {
-		r, err := s.inUTF8("the defaults of "+name.String(), "SHOW CREATE TABLE "+quotedName(name.Database)+"."+quotedName(name.Table))
+		r, err := s.inUTF8("the defaults of "+name.String(),
+			"SHOW CREATE TABLE "+quotedName(name.Database)+"."+quotedName(name.Table))
 		if err != nil {
 			return nil, err
 		}

@@ -78,7 +78,8 @@ func dial(ctx context.Context, cfg Config, d *dialer) (*session, error) {
 }
 
 // login connects and logs in; silence is how long the server may then say nothing.
-func login(ctx context.Context, cfg Config, d *dialer, silence time.Duration, attributes map[string]string) (*session, error) {
+func login(ctx context.Context, cfg Config, d *dialer, silence time.Duration,
+	attributes map[string]string) (*session, error) {
 	s := &session{wait: cfg.ConnectTimeout, plain: cfg.TLSOptional && cfg.TLS == nil}
 	open := func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := d.open(ctx, network, address, cfg.ConnectTimeout)

@@ -82,7 +82,8 @@ func OpenSnapshot(ctx context.Context, cfg Config, from position.Position) (*Sna
 	}
 	s.watermark = watermark
 	sel := &selector{
-		cfg: cfg.at(watermark.at), dialer: s.dialer, server: watermark.server, needed: cfg.Needed, tableVersions: map[schema.Name]*selectedTable{},
+		cfg: cfg.at(watermark.at), dialer: s.dialer, server: watermark.server, needed: cfg.Needed,
+		tableVersions: map[schema.Name]*selectedTable{},
 	}
 	s.dialer.dial = sel.cfg.Dialer
 	w, err := s.prepare(ctx, sel, *from.Snapshot)
@@ -133,7 +134,8 @@ func (s *Snapshot) missed(tables []*snapshotTable, at position.Snapshot) {
 			return
 		}
 	}
-	s.cfg.Logger.Warn("an outbox table is gone whose snapshot rows were not done; what is missing of them can't be had any more",
+	s.cfg.Logger.Warn("an outbox table is gone whose snapshot rows were not done; what is missing of them can't be had "+
+		"any more",
 		slog.String("table", at.Database+"."+at.Table))
 }
 
@@ -166,7 +168,10 @@ func (s *Snapshot) removed(tables []*snapshotTable, st *schema.Statement) {
 		}
 	}
 	for _, n := range st.Tables {
-		known := slices.ContainsFunc(tables, func(t *snapshotTable) bool { return strings.EqualFold(t.name.String(), n.String()) })
+		known := slices.ContainsFunc(tables, func(t *snapshotTable) bool {
+			return strings.EqualFold(t.name.String(),
+				n.String())
+		})
 		// A name that can't be matched in time may be one.
 		if ours, err := s.cfg.Tables.Match(n.Database, n.Table); !known && (ours || err != nil) {
 			names = append(names, n)
@@ -178,8 +183,10 @@ func (s *Snapshot) removed(tables []*snapshotTable, st *schema.Statement) {
 		rows := s.state.Rows
 		s.mu.Unlock()
 		s.cfg.Metrics.snapshotRemoved(n.String())
-		s.cfg.Logger.Warn("rows that stood in an outbox table at the start went before all of them were read, by TRUNCATE, DROP, a delete in statement format or the like: "+
-			"the binlog does not hold them, so what was not read can't be published", slog.String("table", n.String()), slog.Uint64("rows_done", rows))
+		s.cfg.Logger.Warn("rows that stood in an outbox table at the start went before all of them were read, by TRUNCATE, "+
+			"DROP, a delete in statement format or the like: "+
+			"the binlog does not hold them, so what was not read can't be published", slog.String("table", n.String()),
+			slog.Uint64("rows_done", rows))
 	}
 }
 
@@ -200,7 +207,8 @@ func (s *Snapshot) progress() SnapshotStatus {
 func (s *Snapshot) read(ctx context.Context, w *snapshotReader, sel *selector, sc *watermark) {
 	defer close(s.ended)
 	defer s.cfg.Metrics.detachSnapshot(s)
-	src := &snapshotServer{selector: sel, stream: s.watermark, watermark: sc, needed: s.cfg.Needed, removed: func(st *schema.Statement) { s.removed(w.tables, st) }}
+	src := &snapshotServer{selector: sel, stream: s.watermark, watermark: sc, needed: s.cfg.Needed,
+		removed: func(st *schema.Statement) { s.removed(w.tables, st) }}
 	w.source = src
 	err := w.run(ctx)
 	sel.close()
@@ -253,7 +261,8 @@ func (s *snapshotServer) whole(t *snapshotTable, table *schema.Table, image []an
 		}
 		for _, n := range neededOf(table, s.needed) {
 			if n == i {
-				return newError(MissingColumn, nil, "a row of outbox table %s that stood there at the start was deleted before it was published, and logged without the needed column %s: "+
+				return newError(MissingColumn, nil, "a row of outbox table %s that stood there at the start was deleted before "+
+					"it was published, and logged without the needed column %s: "+
 					"the session that deleted it has binlog_row_image other than FULL", t.name, table.Columns[i].Name)
 			}
 		}

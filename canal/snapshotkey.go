@@ -30,19 +30,23 @@ type snapshotColumn struct {
 // followed. collations are by column name.
 func newSnapshotKey(t *schema.Table, collations map[string]string) (*snapshotKey, error) {
 	if len(t.PrimaryKey) == 0 {
-		return nil, newError(BadConfig, nil, "outbox table %s has no primary key (or the user may not see it), so its rows can't be told apart and read in order: "+
+		return nil, newError(BadConfig, nil, "outbox table %s has no primary key (or the user may not see it), so its rows "+
+			"can't be told apart and read in order: "+
 			"add one, or begin without the rows that stand there (source.start=current)", t.Name)
 	}
 	k := &snapshotKey{}
 	for _, i := range t.PrimaryKey {
-		c := snapshotColumn{Column: &t.Columns[i], index: i, quoted: quotedName(t.Columns[i].Name), collation: collations[t.Columns[i].Name]}
+		c := snapshotColumn{Column: &t.Columns[i], index: i, quoted: quotedName(t.Columns[i].Name),
+			collation: collations[t.Columns[i].Name]}
 		switch {
-		case c.IsInteger(), c.Type == schema.Year, c.Type == schema.Date, c.Type == schema.Time, c.Type == schema.DateTime, c.Type == schema.Timestamp,
+		case c.IsInteger(), c.Type == schema.Year, c.Type == schema.Date, c.Type == schema.Time, c.Type == schema.DateTime,
+			c.Type == schema.Timestamp,
 			c.Type == schema.Decimal, c.isBytes():
 		case c.Type.IsText() && c.collation != "":
 			k.weighed = true
 		default:
-			return nil, newError(BadConfig, nil, "the primary key of outbox table %s holds column %s of type %s, in whose order rows can't be read: "+
+			return nil, newError(BadConfig, nil, "the primary key of outbox table %s holds column %s of type %s, in whose "+
+				"order rows can't be read: "+
 				"begin without the rows that stand there (source.start=current)", t.Name, c.Name, c.Type)
 		}
 		k.columns = append(k.columns, c)
@@ -70,7 +74,8 @@ func (k *snapshotKey) of(table *schema.Table, image []any) ([]string, error) {
 			at = table.Column(c.Name)
 		}
 		if at < 0 || at >= len(image) {
-			return nil, newError(SchemaMismatch, nil, "a row of outbox table %s has no column %s, which is part of the primary key now", table.Name, c.Name)
+			return nil, newError(SchemaMismatch, nil,
+				"a row of outbox table %s has no column %s, which is part of the primary key now", table.Name, c.Name)
 		}
 		switch v := image[at].(type) {
 		case int64:
@@ -82,7 +87,8 @@ func (k *snapshotKey) of(table *schema.Table, image []any) ([]string, error) {
 		case []byte:
 			key[i] = string(v)
 		default:
-			return nil, newError(MissingColumn, nil, "a row of outbox table %s was logged without column %s of its primary key", table.Name, c.Name)
+			return nil, newError(MissingColumn, nil, "a row of outbox table %s was logged without column %s of its primary key",
+				table.Name, c.Name)
 		}
 	}
 	return key, nil

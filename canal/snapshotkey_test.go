@@ -33,13 +33,20 @@ func TestSnapshotKeyOrder(t *testing.T) {
 		columns []schema.Column
 		sorted  [][]string
 	}{
-		{"signed", one(schema.Column{Type: schema.BigInt}), [][]string{{"-9223372036854775808"}, {"-10"}, {"-9"}, {"0"}, {"9"}, {"10"}, {"9223372036854775807"}}},
-		{"unsigned", one(schema.Column{Type: schema.BigInt, Unsigned: true}), [][]string{{"0"}, {"9"}, {"10"}, {"18446744073709551615"}}},
-		{"decimal", one(schema.Column{Type: schema.Decimal, Scale: 2}), [][]string{{"-100.00"}, {"-99.50"}, {"-99.05"}, {"-0.01"}, {"0.00"}, {"0.01"}, {"9.99"}, {"10.00"}, {"100.00"}}},
-		{"time", one(schema.Column{Type: schema.Time, FSP: 1}), [][]string{{"-838:59:59.0"}, {"-10:00:00.5"}, {"-10:00:00.0"}, {"-00:00:00.1"}, {"00:00:00.0"}, {"99:00:00.0"}, {"100:00:00.0"}}},
-		{"datetime", one(schema.Column{Type: schema.DateTime}), [][]string{{"0000-00-00 00:00:00"}, {"1999-12-31 23:59:59"}, {"2000-01-01 00:00:00"}}},
-		{"bytes", one(schema.Column{Type: schema.VarBinary}), [][]string{{""}, {"\x00"}, {"\x00\x00"}, {"\x00\x01"}, {"\x01"}, {"a"}, {"a\x00"}, {"a\x00b"}, {"ab"}, {"\xff"}, {"\xff\xff"}}},
-		{"two", []schema.Column{{Name: "a", Type: schema.VarBinary}, {Name: "b", Type: schema.Int}}, [][]string{{"", "9"}, {"a", "-1"}, {"a", "2"}, {"a\x00", "1"}, {"b", "-7"}}},
+		{"signed", one(schema.Column{Type: schema.BigInt}), [][]string{{"-9223372036854775808"}, {"-10"}, {"-9"}, {"0"},
+			{"9"}, {"10"}, {"9223372036854775807"}}},
+		{"unsigned", one(schema.Column{Type: schema.BigInt, Unsigned: true}),
+			[][]string{{"0"}, {"9"}, {"10"}, {"18446744073709551615"}}},
+		{"decimal", one(schema.Column{Type: schema.Decimal, Scale: 2}), [][]string{{"-100.00"}, {"-99.50"}, {"-99.05"},
+			{"-0.01"}, {"0.00"}, {"0.01"}, {"9.99"}, {"10.00"}, {"100.00"}}},
+		{"time", one(schema.Column{Type: schema.Time, FSP: 1}), [][]string{{"-838:59:59.0"}, {"-10:00:00.5"}, {"-10:00:00.0"},
+			{"-00:00:00.1"}, {"00:00:00.0"}, {"99:00:00.0"}, {"100:00:00.0"}}},
+		{"datetime", one(schema.Column{Type: schema.DateTime}), [][]string{{"0000-00-00 00:00:00"}, {"1999-12-31 23:59:59"},
+			{"2000-01-01 00:00:00"}}},
+		{"bytes", one(schema.Column{Type: schema.VarBinary}), [][]string{{""}, {"\x00"}, {"\x00\x00"}, {"\x00\x01"}, {"\x01"},
+			{"a"}, {"a\x00"}, {"a\x00b"}, {"ab"}, {"\xff"}, {"\xff\xff"}}},
+		{"two", []schema.Column{{Name: "a", Type: schema.VarBinary}, {Name: "b", Type: schema.Int}},
+			[][]string{{"", "9"}, {"a", "-1"}, {"a", "2"}, {"a\x00", "1"}, {"b", "-7"}}},
 	} {
 		k := keyOf(t, c.columns...)
 		var places [][]byte
@@ -62,10 +69,12 @@ func TestSnapshotKeyOrder(t *testing.T) {
 }
 
 func TestSnapshotKeyInSQL(t *testing.T) {
-	k := keyOf(t, schema.Column{Name: "re`gion", Type: schema.VarChar, Charset: "latin1", Length: 9}, schema.Column{Name: "id", Type: schema.VarBinary}, schema.Column{Name: "at", Type: schema.Date})
+	k := keyOf(t, schema.Column{Name: "re`gion", Type: schema.VarChar, Charset: "latin1", Length: 9},
+		schema.Column{Name: "id", Type: schema.VarBinary}, schema.Column{Name: "at", Type: schema.Date})
 	const want = "(`re``gion` > CONVERT(_utf8mb4 x'612762' USING latin1) COLLATE latin1_swedish_ci)" +
 		" OR (`re``gion` = CONVERT(_utf8mb4 x'612762' USING latin1) COLLATE latin1_swedish_ci AND `id` > x'00ff')" +
-		" OR (`re``gion` = CONVERT(_utf8mb4 x'612762' USING latin1) COLLATE latin1_swedish_ci AND `id` = x'00ff' AND `at` > '2024-02-29')"
+		" OR (`re``gion` = CONVERT(_utf8mb4 x'612762' USING latin1) COLLATE latin1_swedish_ci AND `id` = x'00ff' AND `at` " +
+		"> '2024-02-29')"
 	key := []string{"a'b", "\x00\xff", "2024-02-29"}
 	if got := k.after(key); got != want {
 		t.Errorf("condition is\n%s, want\n%s", got, want)

@@ -115,7 +115,8 @@ func before(a, b schema.Name) bool {
 func (s *snapshotReader) table(ctx context.Context, t *snapshotTable) error {
 	after, err := t.key.load(s.at.Key)
 	if err != nil {
-		return newError(SchemaMismatch, err, "going on with the snapshot rows of %s: its primary key has changed; set a position to go on without the rest", t.name)
+		return newError(SchemaMismatch, err, "going on with the snapshot rows of %s: its primary key has changed; set a "+
+			"position to go on without the rest", t.name)
 	}
 	s.passed = nil
 	if after != nil {
@@ -290,7 +291,8 @@ func (s *snapshotReader) hand(ctx context.Context, t *snapshotTable, rows []sele
 			if stood = stood[1:]; more {
 				places = places[1:]
 			}
-		} else if err := s.row(t, selectedRow{table: gone.table, key: gone.key, image: gone.image, size: sizeOf(gone.image)}); err != nil {
+		} else if err := s.row(t, selectedRow{table: gone.table, key: gone.key, image: gone.image,
+			size: sizeOf(gone.image)}); err != nil {
 			return err
 		}
 		if order >= 0 {

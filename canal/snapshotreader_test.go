@@ -93,7 +93,8 @@ type modelSource struct {
 	read int // of the log
 }
 
-func (s *modelSource) chunk(_ context.Context, t *snapshotTable, after []string) (rows []selectedRow, last bool, err error) {
+func (s *modelSource) chunk(_ context.Context, t *snapshotTable, after []string) (rows []selectedRow, last bool,
+	err error) {
 	s.some(2)
 	keys := slices.SortedFunc(maps.Keys(s.rows[t.index]), func(a, b int64) int { return int(s.order(a) - s.order(b)) })
 	limit := 1 + s.rnd.IntN(5)
@@ -106,7 +107,8 @@ func (s *modelSource) chunk(_ context.Context, t *snapshotTable, after []string)
 		if len(rows) == limit {
 			break
 		}
-		rows = append(rows, selectedRow{table: s.tables[t.index], key: []string{strconv.FormatInt(k, 10)}, image: slices.Clone(s.rows[t.index][k])})
+		rows = append(rows, selectedRow{table: s.tables[t.index], key: []string{strconv.FormatInt(k, 10)},
+			image: slices.Clone(s.rows[t.index][k])})
 	}
 	last = len(rows) < limit
 	s.some(2)
@@ -166,12 +168,13 @@ func runModel(t *testing.T, m *shopModel, from int) []schema.Row {
 			crash = 1 << 20
 		}
 		var sent []txn.Transaction
-		w := &snapshotReader{tables: tables, source: &modelSource{shopModel: m, read: from}, changeBuffer: led, at: at, begin: func(*snapshotTable) {}, emit: func(tx txn.Transaction) error {
-			if sent = append(sent, tx); len(sent) > crash {
-				return errCrash
-			}
-			return nil
-		}}
+		w := &snapshotReader{tables: tables, source: &modelSource{shopModel: m, read: from}, changeBuffer: led, at: at,
+			begin: func(*snapshotTable) {}, emit: func(tx txn.Transaction) error {
+				if sent = append(sent, tx); len(sent) > crash {
+					return errCrash
+				}
+				return nil
+			}}
 		err = w.run(t.Context())
 		if err != nil && !errors.Is(err, errCrash) {
 			t.Fatal(err)

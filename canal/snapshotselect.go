@@ -83,7 +83,8 @@ func (s *selector) connect(ctx context.Context) error {
 	}
 	now, err := ss.inspect()
 	if err == nil && s.server != nil && now.identity() != s.server.identity() {
-		err = newError(ServerChanged, nil, "the address led to server %s first and to %s then", s.server.identity(), now.identity())
+		err = newError(ServerChanged, nil, "the address led to server %s first and to %s then", s.server.identity(),
+			now.identity())
 	}
 	for _, set := range sessionSettings {
 		if err == nil {
@@ -181,7 +182,8 @@ func (s *selector) tables(ctx context.Context) (tables []*snapshotTable, rows ui
 const snapshotTableQuery = "SELECT t.ENGINE, t.TABLE_ROWS, e.TRANSACTIONS FROM information_schema.TABLES t " +
 	"LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = ? AND t.TABLE_NAME = ?"
 
-const collationsQuery = "SELECT COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLLATION_NAME IS NOT NULL"
+const collationsQuery = "SELECT COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? " +
+	"AND TABLE_NAME = ? AND COLLATION_NAME IS NOT NULL"
 
 // table looks at one table, and works out how to select from it.
 func (s *selector) table(ss *session, name schema.Name) (t *snapshotTable, rows uint64, err error) {
@@ -193,7 +195,8 @@ func (s *selector) table(ss *session, name schema.Name) (t *snapshotTable, rows 
 		return nil, 0, newError(UnknownTable, nil, "outbox table %s was dropped just now", name)
 	}
 	if text(r, 0, 2) != "YES" {
-		return nil, 0, newError(BadConfig, nil, "outbox table %s has engine %s, which has no transactions: a row can be seen there before it is in the binlog, and would be published twice. "+
+		return nil, 0, newError(BadConfig, nil, "outbox table %s has engine %s, which has no transactions: a row can be "+
+			"seen there before it is in the binlog, and would be published twice. "+
 			"Make it InnoDB, or begin without the rows that stand there (source.start=current)", name, text(r, 0, 0))
 	}
 	rows, _ = r.GetUint(0, 1)
@@ -233,14 +236,16 @@ func (s *selector) cascades(ss *session, name schema.Name) error {
 	if s.logsCascades {
 		return nil
 	}
-	r, err := ss.query("the foreign keys of "+name.String(), "SHOW CREATE TABLE "+quotedName(name.Database)+"."+quotedName(name.Table))
+	r, err := ss.query("the foreign keys of "+name.String(),
+		"SHOW CREATE TABLE "+quotedName(name.Database)+"."+quotedName(name.Table))
 	if err != nil {
 		return err
 	}
 	if !cascading.MatchString(text(r, 0, 1)) {
 		return nil
 	}
-	e := newError(BadConfig, nil, "outbox table %s has a foreign key with ON DELETE CASCADE, by which this server removes rows without logging that: one that goes before it is read would be lost. "+
+	e := newError(BadConfig, nil, "outbox table %s has a foreign key with ON DELETE CASCADE, by which this server "+
+		"removes rows without logging that: one that goes before it is read would be lost. "+
 		"Drop the key for as long as the rows that stand there are read, or begin without them (source.start=current)", name)
 	e.Table = name.String()
 	return e
@@ -275,7 +280,8 @@ func (s *selector) tableVersion(table *schema.Table) *selectedTable {
 var errEnough = errors.New("the chunk is large enough")
 
 // chunk selects the next rows of a table.
-func (s *selector) chunk(ctx context.Context, t *snapshotTable, after []string) (rows []selectedRow, last bool, err error) {
+func (s *selector) chunk(ctx context.Context, t *snapshotTable, after []string) (rows []selectedRow, last bool,
+	err error) {
 	if s.limit == 0 {
 		s.limit = firstChunk
 	}

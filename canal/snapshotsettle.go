@@ -46,8 +46,10 @@ func (s *selector) until(ctx context.Context, done func() (bool, error)) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return newError(ServerFailed, nil, "transactions that were in the binlog %s ago are still not committed in the engine, so that their rows can't be selected yet: "+
-				"a semi-synchronous source may be waiting for a replica, or a transaction that wrote an outbox table has been open all the time", settlePatience)
+			return newError(ServerFailed, nil, "transactions that were in the binlog %s ago are still not committed in the "+
+				"engine, so that their rows can't be selected yet: "+
+				"a semi-synchronous source may be waiting for a replica, or a transaction that wrote an outbox table has been "+
+				"open all the time", settlePatience)
 		}
 		if !said {
 			said = true
@@ -101,7 +103,8 @@ func (s *session) snapshot() (file string, pos uint64, err error) {
 	if _, err = s.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT"); err != nil {
 		return "", 0, classify(err, Disconnected, "starting a snapshot")
 	}
-	r, err := s.query("the place of a snapshot", "SHOW STATUS WHERE Variable_name IN ('Binlog_snapshot_file', 'Binlog_snapshot_position')")
+	r, err := s.query("the place of a snapshot",
+		"SHOW STATUS WHERE Variable_name IN ('Binlog_snapshot_file', 'Binlog_snapshot_position')")
 	if err != nil {
 		return "", 0, err
 	}
@@ -121,11 +124,13 @@ func (s *session) snapshot() (file string, pos uint64, err error) {
 
 // writersQuery asks for the transactions that hold a lock on the definition of a table
 // because they write it, which they do until the engine has committed them.
-const writersQuery = "SELECT OBJECT_SCHEMA, OBJECT_NAME, CONCAT_WS(' ', OWNER_THREAD_ID, OWNER_EVENT_ID, OBJECT_INSTANCE_BEGIN) " +
+const writersQuery = "SELECT OBJECT_SCHEMA, OBJECT_NAME, CONCAT_WS(' ', OWNER_THREAD_ID, OWNER_EVENT_ID, " +
+	"OBJECT_INSTANCE_BEGIN) " +
 	"FROM performance_schema.metadata_locks WHERE OBJECT_TYPE = 'TABLE' AND LOCK_STATUS = 'GRANTED' " +
 	"AND LOCK_TYPE NOT IN ('INTENTION_EXCLUSIVE', 'SHARED', 'SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_READ_ONLY')"
 
-const watchesLocksQuery = "SELECT (SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES') * " +
+const watchesLocksQuery = "SELECT (SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = " +
+	"'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES') * " +
 	"(SELECT COUNT(*) FROM performance_schema.setup_consumers WHERE NAME = 'global_instrumentation' AND ENABLED = 'YES')"
 
 // settleMySQL waits for the end of all transactions that have written outbox tables by
@@ -165,8 +170,10 @@ func unsettled(err error, why string) error {
 			return err
 		}
 	}
-	return newError(kind, err, "without GTIDs (gtid_mode=ON, and source.positions other than file) the rows that stand in the tables can be told from those to come only "+
-		"by the transactions that hold metadata locks%s: GRANT SELECT ON performance_schema.* to the user and leave that instrument on, switch GTIDs on, or begin without the rows that stand there (source.start=current)", why)
+	return newError(kind, err, "without GTIDs (gtid_mode=ON, and source.positions other than file) the rows that stand "+
+		"in the tables can be told from those to come only "+
+		"by the transactions that hold metadata locks%s: GRANT SELECT ON performance_schema.* to the user and leave that "+
+		"instrument on, switch GTIDs on, or begin without the rows that stand there (source.start=current)", why)
 }
 
 func (s *selector) writers(ss *session) (map[string]bool, error) {

@@ -19,7 +19,8 @@ func TestSourceStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.At.Before(before) || v.Server != sid.String() || v.Several || v.Executed.String() != sid.String()+":1-100" || v.Purged.Count() != 5 || len(v.Binlogs) == 0 {
+	if v.At.Before(before) || v.Server != sid.String() || v.Several || v.Executed.String() != sid.String()+":1-100" ||
+		v.Purged.Count() != 5 || len(v.Binlogs) == 0 {
 		t.Errorf("%+v", v)
 	}
 	for _, q := range f.Queries() {
@@ -30,7 +31,8 @@ func TestSourceStatus(t *testing.T) {
 }
 
 func TestSourceStatusBytes(t *testing.T) {
-	s := canal.SourceStatus{Binlogs: []canal.Binlog{{Name: "b.000008", Size: 100}, {Name: "b.000009", Size: 50}, {Name: "b.000010", Size: 30}}}
+	s := canal.SourceStatus{Binlogs: []canal.Binlog{{Name: "b.000008", Size: 100}, {Name: "b.000009", Size: 50},
+		{Name: "b.000010", Size: 30}}}
 	for _, c := range []struct {
 		file          string
 		pos           uint64
@@ -79,7 +81,8 @@ func TestRealStatusOfAnIdleServer(t *testing.T) {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("by file %v: read up to %s:%d, %d bytes after it; the server has %v", byFile, st.File, st.Pos, after, v.Binlogs)
+					t.Fatalf("by file %v: read up to %s:%d, %d bytes after it; the server has %v", byFile, st.File, st.Pos, after,
+						v.Binlogs)
 				}
 			}
 			if err := r.Close(); err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
-const spellingQuery = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE LOWER(TABLE_SCHEMA) = LOWER(?) AND LOWER(TABLE_NAME) = LOWER(?) LIMIT 1"
+const spellingQuery = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE LOWER(TABLE_SCHEMA) = " +
+	"LOWER(?) AND LOWER(TABLE_NAME) = LOWER(?) LIMIT 1"
 
 // Spelling returns how the server spells a table's name that is given in another
 // case, as Debezium's lists allow; ok is false when there is no such table.
@@ -21,7 +22,8 @@ func Spelling(ctx context.Context, cfg Config, name schema.Name) (spelled schema
 	return spelled, spelled != schema.Name{}, err
 }
 
-const tablesQuery = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES ORDER BY TABLE_SCHEMA, TABLE_NAME"
+const tablesQuery = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, COALESCE(ENGINE, '') FROM " +
+	"information_schema.TABLES ORDER BY TABLE_SCHEMA, TABLE_NAME"
 
 // Matching lists the outbox tables that are there and visible to the user. One that
 // can't be an outbox is an error, but for views and sequences, which no pattern means.

@@ -90,7 +90,8 @@ func (s *Stream) cameFrom(from position.Position) {
 		return
 	}
 	s.metrics.changed()
-	s.log.Warn("the source is another server than before", slog.String("host", s.at.String()), slog.String("server", now), slog.String("before", s.previous))
+	s.log.Warn("the source is another server than before", slog.String("host", s.at.String()), slog.String("server", now),
+		slog.String("before", s.previous))
 }
 
 func (s *Stream) open(ctx context.Context, cfg Config, from position.Position) error {
@@ -160,7 +161,8 @@ func (s *Stream) accept(ctx context.Context, cfg Config, lost *position.Set) err
 		return nil
 	}
 	s.log.Warn("the server lacks transactions of other servers that were published; they are accepted as lost",
-		slog.String("server", s.server.UUID), slog.String("gtid_set", lost.String()), slog.Uint64("transactions", lost.Count()))
+		slog.String("server", s.server.UUID), slog.String("gtid_set", lost.String()),
+		slog.Uint64("transactions", lost.Count()))
 	if err := cfg.OnLostTransactions(ctx, lost.Clone(), s.server.UUID); err != nil {
 		return fmt.Errorf("recording the loss of %s: %w", lost, err)
 	}
@@ -209,7 +211,8 @@ func (s *Stream) prove(ctx context.Context, cfg, all Config, p plan) (reading bo
 	if errors.As(err, &e) && (e.Kind == Purged || e.Kind == Behind) && e.GTID.IsZero() {
 		// The server says so of the transaction before the last one. Whether it can
 		// go on after the last one it will say next.
-		s.log.Warn("the last published transaction can't be compared with the server's: it can't send it again", gtid, slog.String("reason", err.Error()))
+		s.log.Warn("the last published transaction can't be compared with the server's: it can't send it again", gtid,
+			slog.String("reason", err.Error()))
 		return false, nil
 	}
 	return false, err
@@ -239,7 +242,10 @@ func (s *Stream) newEventHandler(cfg Config, p plan) *eventHandler {
 		return len(touched) > 0, err
 	}
 	w.askSuspects = func() (map[string]string, error) {
-		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (map[string]string, error) { return ss.suspects(cfg) })
+		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (map[string]string,
+			error) {
+			return ss.suspects(cfg)
+		})
 	}
 	if from.HasGTID() {
 		w.size = func(file string) (uint64, error) {
@@ -250,7 +256,10 @@ func (s *Stream) newEventHandler(cfg Config, p plan) *eventHandler {
 		// Files and offsets are of this server, so that they tell how far it was read.
 		place := position.Position{File: from.File, Pos: from.Pos}
 		w.jumped = func(start string) error {
-			_, err := onSession(context.Background(), cfg, s.dialer, func(ss *session) (struct{}, error) { return struct{}{}, ss.jumped(place, start) })
+			_, err := onSession(context.Background(), cfg, s.dialer, func(ss *session) (struct{}, error) {
+				return struct{}{},
+					ss.jumped(place, start)
+			})
 			return err
 		}
 	}
@@ -260,7 +269,10 @@ func (s *Stream) newEventHandler(cfg Config, p plan) *eventHandler {
 // dump asks for the binlog; the events go to w.
 func (s *Stream) dump(cfg Config, from position.Position, w *eventHandler) (*dump, error) {
 	waiting := s.waiting(cfg, from)
-	d, err := guarded(func() (*dump, error) { return startDump(cfg, s.dialer, s.server.Flavor, from, s.sameServer, waiting) })
+	d, err := guarded(func() (*dump, error) {
+		return startDump(cfg, s.dialer, s.server.Flavor, from, s.sameServer,
+			waiting)
+	})
 	if err != nil {
 		s.dialer.close()
 		return nil, s.refused(classify(err, Unreachable, "starting to read the binlog at "+from.String()), cfg)
@@ -308,7 +320,8 @@ func (s *Stream) refused(err error, cfg Config) error {
 	if !errors.As(err, &e) || e.Kind != AccessDenied {
 		return err
 	}
-	return newError(AccessDenied, e.err, "user %s may log in but not read the binlog: GRANT REPLICATION SLAVE ON *.* TO %s", cfg.User, cfg.User)
+	return newError(AccessDenied, e.err,
+		"user %s may log in but not read the binlog: GRANT REPLICATION SLAVE ON *.* TO %s", cfg.User, cfg.User)
 }
 
 // sameServer checks on the dump's own connection that it leads to the server
@@ -319,7 +332,8 @@ func (s *Stream) sameServer(ss *session) error {
 		return err
 	}
 	if now.identity() != s.server.identity() {
-		return newError(ServerChanged, nil, "the address led to server %s first and to %s then", s.server.identity(), now.identity())
+		return newError(ServerChanged, nil, "the address led to server %s first and to %s then", s.server.identity(),
+			now.identity())
 	}
 	return nil
 }
@@ -452,7 +466,8 @@ type Status struct {
 func (s *Stream) Status() Status {
 	last, oldest, waiting, bytes := s.queue.snapshot()
 	st := Status{
-		Server: *s.server, Address: s.at.String(), Previous: s.previous, LostTransactions: s.lost, Since: s.since, Connected: !s.queue.isOver(), Last: last, Waiting: waiting, WaitingBytes: bytes,
+		Server: *s.server, Address: s.at.String(), Previous: s.previous, LostTransactions: s.lost, Since: s.since,
+		Connected: !s.queue.isOver(), Last: last, Waiting: waiting, WaitingBytes: bytes,
 		Inserts: s.stats.inserts.Load(), Updates: s.stats.updates.Load(), Deletes: s.stats.deletes.Load(),
 		Transactions: s.stats.transactions.Load(), RolledBack: s.stats.rolledBack.Load(),
 		Filtered: s.stats.filtered.Load(), UnknownOrigins: s.stats.unknown.Load(), Unlogged: s.stats.unlogged.Load(),

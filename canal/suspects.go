@@ -12,8 +12,10 @@ import (
 // it. A trigger bears the name of its table.
 var definitions = []string{
 	"SELECT TABLE_NAME, 'view', VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ('sys', 'mysql')",
-	"SELECT ROUTINE_NAME, LOWER(ROUTINE_TYPE), ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ('sys', 'mysql')",
-	"SELECT EVENT_OBJECT_TABLE, CONCAT('trigger ', TRIGGER_NAME, ' of table'), ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ('sys', 'mysql')",
+	"SELECT ROUTINE_NAME, LOWER(ROUTINE_TYPE), ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA " +
+		"NOT IN ('sys', 'mysql')",
+	"SELECT EVENT_OBJECT_TABLE, CONCAT('trigger ', TRIGGER_NAME, ' of table'), ACTION_STATEMENT FROM " +
+		"information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ('sys', 'mysql')",
 }
 
 // suspects are the names, in lower case, whose use in a statement may write an outbox
@@ -99,6 +101,9 @@ func (w *eventHandler) suspect(s *schema.Statement, name string) {
 	if what == "" || w.group.fault != nil || s.Deletes && strings.HasPrefix(what, "view ") {
 		return
 	}
-	w.group.fault = w.fail(StatementFormat, nil, "a statement in statement format used %s, which may have written an outbox table: the binlog would hold no rows of that to publish. "+
-		"The session has binlog_format STATEMENT or MIXED; write with binlog_format=ROW, then set a position behind this transaction, with what it wrote, if anything, published by other means", what)
+	w.group.fault = w.fail(StatementFormat, nil,
+		"a statement in statement format used %s, which may have written an outbox table: the binlog would hold no rows of "+
+			"that to publish. "+
+			"The session has binlog_format STATEMENT or MIXED; write with binlog_format=ROW, then set a position behind this "+
+			"transaction, with what it wrote, if anything, published by other means", what)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/schema"
 )
 
-const kindQuery = "SELECT TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?"
+const kindQuery = "SELECT TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND " +
+	"TABLE_NAME = ?"
 
 // tableKind is what information_schema says that a table is.
 type tableKind struct {
@@ -39,7 +40,8 @@ func (k tableKind) suits(name schema.Name) error {
 	case "VIEW":
 		return refuse("it is a view. The binlog holds rows under the name of the table that they lie in; name that table")
 	case "SYSTEM VERSIONED":
-		return refuse("it is WITH SYSTEM VERSIONING. The binlog holds its history as well, where an UPDATE inserts a row and a DELETE updates one, so that events would come again; " +
+		return refuse("it is WITH SYSTEM VERSIONING. The binlog holds its history as well, where an UPDATE inserts a row " +
+			"and a DELETE updates one, so that events would come again; " +
 			"ALTER TABLE ... DROP SYSTEM VERSIONING, or use another table")
 	case "SEQUENCE":
 		return refuse("it is a sequence")
@@ -47,7 +49,9 @@ func (k tableKind) suits(name schema.Name) error {
 		return refuse("it is a " + k.kind + ", whose rows are in no binlog")
 	}
 	if slices.Contains(elsewhere, strings.ToUpper(k.engine)) {
-		return refuse("its engine is " + k.engine + ". What is written to it by another server, or to a table below it, is not in this server's binlog under its name; use InnoDB")
+		return refuse("its engine is " + k.engine +
+			". What is written to it by another server, or to a table below it, is not in this server's binlog under its " +
+			"name; use InnoDB")
 	}
 	return nil
 }

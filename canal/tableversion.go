@@ -186,15 +186,19 @@ func (s *tableVersions) table(name schema.Name, wire schema.TableMap) (*schema.T
 		return t, none, err
 	}
 	if len(now.columns) == 0 {
-		return nil, none, newError(UnknownTable, mapErr, "outbox table %s is not on the server any more, or not visible to the user, and the binlog does not tell its columns; "+
-			"set binlog_row_metadata=FULL so that it does", name)
+		return nil, none, newError(UnknownTable, mapErr,
+			"outbox table %s is not on the server any more, or not visible to the user, and the binlog does not tell its "+
+				"columns; "+
+				"set binlog_row_metadata=FULL so that it does", name)
 	}
 	if infoErr != nil {
-		return nil, none, newError(UnknownTable, infoErr, "the columns of outbox table %s can't be read; set binlog_row_metadata=FULL so that the binlog tells them", name)
+		return nil, none, newError(UnknownTable, infoErr,
+			"the columns of outbox table %s can't be read; set binlog_row_metadata=FULL so that the binlog tells them", name)
 	}
 	if err := info.Check(wire); err != nil {
-		return nil, none, newError(SchemaMismatch, err, "the rows of outbox table %s were written before the table got its present columns; "+
-			"set binlog_row_metadata=FULL so that the binlog tells the columns of its time", name)
+		return nil, none, newError(SchemaMismatch, err,
+			"the rows of outbox table %s were written before the table got its present columns; "+
+				"set binlog_row_metadata=FULL so that the binlog tells the columns of its time", name)
 	}
 	if s.changes == nil {
 		return info, now.at, nil
@@ -204,9 +208,11 @@ func (s *tableVersions) table(name schema.Name, wire schema.TableMap) (*schema.T
 	case err != nil:
 		return nil, none, err
 	case changes:
-		return nil, none, newError(SchemaMismatch, nil, "outbox table %s is changed further on in the binlog, and its columns before that are not known: the binlog does not tell their names. "+
-			"Nothing of these rows was published. Set binlog_row_metadata=FULL so that such rows tell their columns, "+
-			"and go on behind the change (offset set), after looking at the rows before it", name)
+		return nil, none, newError(SchemaMismatch, nil,
+			"outbox table %s is changed further on in the binlog, and its columns before that are not known: the binlog does "+
+				"not tell their names. "+
+				"Nothing of these rows was published. Set binlog_row_metadata=FULL so that such rows tell their columns, "+
+				"and go on behind the change (offset set), after looking at the rows before it", name)
 	}
 	s.known.learn(name, &now, info)
 	return info, none, nil
@@ -231,7 +237,8 @@ func (s *tableVersions) confirm(name schema.Name, sh *tableVersion) error {
 	if changes, err := s.changes(name); changes || err != nil {
 		return err
 	}
-	return newError(SchemaMismatch, nil, "outbox table %s has other columns than the binlog tells: it was changed by something that is not in the binlog (sql_log_bin=0, or a filter), "+
+	return newError(SchemaMismatch, nil, "outbox table %s has other columns than the binlog tells: it was changed by "+
+		"something that is not in the binlog (sql_log_bin=0, or a filter), "+
 		"and which rows were written after that can't be told. Nothing of these rows was published. Look at them; "+
 		"then set the position at or behind them (offset set), from where on the present columns count", name)
 }
@@ -239,7 +246,8 @@ func (s *tableVersions) confirm(name schema.Name, sh *tableVersion) error {
 // sameColumns compares what values are decoded by, as far as the server can show that.
 func sameColumns(now, known *schema.Table) bool {
 	return slices.EqualFunc(now.Columns, known.Columns, func(a, b schema.Column) bool {
-		return a.Name == b.Name && a.Type == schema.Unknown || a.Name == b.Name && a.Type == b.Type && a.Unsigned == b.Unsigned && slices.Equal(a.Elements, b.Elements)
+		return a.Name == b.Name && a.Type == schema.Unknown || a.Name == b.Name && a.Type == b.Type &&
+			a.Unsigned == b.Unsigned && slices.Equal(a.Elements, b.Elements)
 	})
 }
 
@@ -267,7 +275,9 @@ func certain(t *schema.Table, wire schema.TableMap) (*schema.Table, error) {
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		if (c.Type == schema.Binary || c.Type == schema.VarBinary) && c.ColumnType == "" {
-			return nil, newError(SchemaMismatch, nil, "column %s of outbox table %s may be a BINARY, UUID, INET4 or INET6: the binlog does not tell, and the table has changed since", c.Name, t.Name)
+			return nil, newError(SchemaMismatch, nil,
+				"column %s of outbox table %s may be a BINARY, UUID, INET4 or INET6: the binlog does not tell, and the table has "+
+					"changed since", c.Name, t.Name)
 		}
 	}
 	return t, nil
@@ -453,7 +463,8 @@ func (sh *tableVersion) keyChanged(row *schema.Row) bool {
 // needed and not there.
 func (sh *tableVersion) check(h *rowsHead) error {
 	if int(h.columns) != len(sh.types) {
-		return newError(SchemaMismatch, nil, "a rows event of outbox table %s has %d columns, its table map %d", sh.table.Name, h.columns, len(sh.types))
+		return newError(SchemaMismatch, nil, "a rows event of outbox table %s has %d columns, its table map %d",
+			sh.table.Name, h.columns, len(sh.types))
 	}
 	var missing []string
 	for _, i := range sh.needed {
@@ -464,7 +475,8 @@ func (sh *tableVersion) check(h *rowsHead) error {
 		}
 	}
 	if missing != nil {
-		return newError(MissingColumn, nil, "a row of outbox table %s was logged without the needed columns %s: the session that wrote it has binlog_row_image other than FULL",
+		return newError(MissingColumn, nil, "a row of outbox table %s was logged without the needed columns %s: the "+
+			"session that wrote it has binlog_row_image other than FULL",
 			sh.table.Name, strings.Join(missing, ", "))
 	}
 	if h.countPresent() == 0 {

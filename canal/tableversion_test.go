@@ -17,11 +17,14 @@ import (
 
 // described is canaltest.Outbox as information_schema describes it.
 func described() []schema.ColumnInfo {
-	cols := []schema.ColumnInfo{{Name: "id", DataType: "bigint", ColumnType: "bigint", Precision: 19, Primary: true, KeyPosition: 1}}
+	cols := []schema.ColumnInfo{{Name: "id", DataType: "bigint", ColumnType: "bigint", Precision: 19, Primary: true,
+		KeyPosition: 1}}
 	for _, name := range []string{"aggregatetype", "aggregateid", "type"} {
-		cols = append(cols, schema.ColumnInfo{Name: name, Nullable: true, DataType: "varchar", ColumnType: "varchar(255)", CharLength: 255, Charset: "utf8mb4"})
+		cols = append(cols, schema.ColumnInfo{Name: name, Nullable: true, DataType: "varchar", ColumnType: "varchar(255)",
+			CharLength: 255, Charset: "utf8mb4"})
 	}
-	cols = append(cols, schema.ColumnInfo{Name: "payload", Nullable: true, DataType: "longtext", ColumnType: "longtext", CharLength: 1<<32 - 1, Charset: "utf8mb4"})
+	cols = append(cols, schema.ColumnInfo{Name: "payload", Nullable: true, DataType: "longtext", ColumnType: "longtext",
+		CharLength: 1<<32 - 1, Charset: "utf8mb4"})
 	for i := range cols {
 		cols[i].Position, cols[i].ServerVersion = i+1, "8.4.0"
 		if cols[i].DataType != "bigint" {
@@ -65,7 +68,8 @@ func TestShapeFromInformationSchema(t *testing.T) {
 		t.Errorf("tables are %p and %p", a, b)
 	}
 	for i, ddl := range []string{
-		"ALTER TABLE `outbox` ADD COLUMN x INT INVISIBLE", "/* c */ ALTER TABLE shop.outbox DROP x", "RENAME TABLE outbox TO old, new TO outbox",
+		"ALTER TABLE `outbox` ADD COLUMN x INT INVISIBLE", "/* c */ ALTER TABLE shop.outbox DROP x",
+		"RENAME TABLE outbox TO old, new TO outbox",
 		"ALTER TABLE new RENAME TO outbox", "DROP DATABASE shop", "TRUNCATE outbox",
 	} {
 		b.GTID(gtid(uint64(10+2*i)), 0, 0)
@@ -85,7 +89,8 @@ func TestShapeErrors(t *testing.T) {
 		words []string
 	}{
 		{"table is gone", nil, canal.UnknownTable, []string{"binlog_row_metadata=FULL"}},
-		{"fewer columns", described()[:4], canal.SchemaMismatch, []string{"binlog_row_metadata=FULL", "4 columns are known, the binlog has 5", "payload"}},
+		{"fewer columns", described()[:4], canal.SchemaMismatch, []string{"binlog_row_metadata=FULL",
+			"4 columns are known, the binlog has 5", "payload"}},
 		{"a hidden column", described()[1:], canal.UnknownTable, []string{"binlog_row_metadata=FULL", "position 2"}},
 		{"another type", func() []schema.ColumnInfo {
 			c := described()
@@ -208,7 +213,8 @@ func TestRealRowMetadataFull(t *testing.T) {
 	flavors(t, func(t *testing.T, db *database) {
 		db.exec("SET GLOBAL binlog_row_metadata=FULL")
 		t.Cleanup(func() {
-			_, _ = db.conn.Execute("SET GLOBAL binlog_row_metadata=" + map[bool]string{true: "NO_LOG", false: "MINIMAL"}[db.isMaria()])
+			_, _ = db.conn.Execute("SET GLOBAL binlog_row_metadata=" + map[bool]string{true: "NO_LOG",
+				false: "MINIMAL"}[db.isMaria()])
 		})
 		db.conn = db.connect(db.name)
 		start := db.now()
@@ -237,7 +243,8 @@ func TestRealRowMetadataFull(t *testing.T) {
 					if kind < 0 {
 						kind = r.Table.Column("kind")
 					}
-					got = append(got, fmt.Sprintf("%v:%v:%v", r.After[r.Table.Column("id")], r.After[kind], r.After[r.Table.Column("payload")]))
+					got = append(got, fmt.Sprintf("%v:%v:%v", r.After[r.Table.Column("id")], r.After[kind],
+						r.After[r.Table.Column("payload")]))
 				}
 			}
 		}
@@ -253,7 +260,10 @@ func TestRealRowMetadataFull(t *testing.T) {
 func TestB037NamesFromAfterAChange(t *testing.T) {
 	const swap = "ALTER TABLE outbox RENAME COLUMN aggregatetype TO type, RENAME COLUMN type TO aggregatetype"
 	walk := func(f *feed, reached position.Position, ddl string) *feed {
-		f.w = canal.NewEventHandler(f.cfg, f.flavor, f.from, func(schema.Name) ([]schema.ColumnInfo, error) { return described(), nil },
+		f.w = canal.NewEventHandler(f.cfg, f.flavor, f.from, func(schema.Name) ([]schema.ColumnInfo,
+			error) {
+			return described(), nil
+		},
 			func(tr txn.Transaction) error { f.out = append(f.out, tr); return nil }, reached)
 		b := minimalLog(row(1))
 		b.GTID(gtid(2), 0, 0)
@@ -269,7 +279,8 @@ func TestB037NamesFromAfterAChange(t *testing.T) {
 		return p
 	}
 	walk(newFeed(t), reached(2), swap).fails(canal.SchemaMismatch, gtid(2), "shop.outbox", "binlog_row_metadata=FULL")
-	walk(newFeed(t).byFile(), position.Position{File: "binlog.000001", Pos: 1 << 20}, swap).fails(canal.SchemaMismatch, gtid(2), "shop.outbox")
+	walk(newFeed(t).byFile(), position.Position{File: "binlog.000001", Pos: 1 << 20}, swap).fails(canal.SchemaMismatch,
+		gtid(2), "shop.outbox")
 	walk(newFeed(t), reached(1), swap).want("1[1] 2[] 3[3]")
 	walk(newFeed(t).byFile(), position.Position{File: "binlog.000001", Pos: 200}, swap).want("1[1] 2[] 3[3]")
 	walk(newFeed(t), position.Position{}, swap).want("1[1] 2[] 3[3]") // nobody knows

@@ -29,7 +29,8 @@ func (s *session) logged(server *Server, cfg Config) error {
 	for _, n := range names {
 		in := func(db string) bool { return server.same(db, n.Database) }
 		if len(do) > 0 && !slices.ContainsFunc(do, in) || slices.ContainsFunc(ignore, in) {
-			e := newError(WrongMode, nil, "outbox table %s is kept out of the server's binlog by binlog_do_db or binlog_ignore_db: start the server without", n)
+			e := newError(WrongMode, nil, "outbox table %s is kept out of the server's binlog by binlog_do_db or "+
+				"binlog_ignore_db: start the server without", n)
 			e.Table = n.String()
 			return e
 		}
@@ -69,7 +70,8 @@ func (s *session) outboxes(cfg Config) ([]schema.Name, error) {
 func (s *session) logsReplicated(server *Server, cfg Config) error {
 	off := isOff(server.LogReplicated)
 	if off && server.galera {
-		return newError(WrongMode, nil, "the server is a member of a Galera cluster with log_slave_updates=OFF, so its binlog lacks what is written at the other members: start it with --log-slave-updates")
+		return newError(WrongMode, nil, "the server is a member of a Galera cluster with log_slave_updates=OFF, so its "+
+			"binlog lacks what is written at the other members: start it with --log-slave-updates")
 	}
 	if !off && server.ReadOnly == "" {
 		return nil
@@ -78,8 +80,10 @@ func (s *session) logsReplicated(server *Server, cfg Config) error {
 	var e *Error
 	switch {
 	case errors.As(err, &e) && e.Kind == AccessDenied && off && server.ReadOnly != "":
-		return newError(AccessDenied, err, "the server takes no writes (%s=ON) and does not log what it replicates (log_slave_updates=OFF), and user %s may not see whether it is a replica: "+
-			"read from its source, or start it with --log-slave-updates, or GRANT the right to see it (REPLICATION CLIENT, on MariaDB SLAVE MONITOR)", server.ReadOnly, cfg.User)
+		return newError(AccessDenied, err, "the server takes no writes (%s=ON) and does not log what it replicates "+
+			"(log_slave_updates=OFF), and user %s may not see whether it is a replica: "+
+			"read from its source, or start it with --log-slave-updates, or GRANT the right to see it (REPLICATION CLIENT, on "+
+			"MariaDB SLAVE MONITOR)", server.ReadOnly, cfg.User)
 	case errors.As(err, &e) && e.Kind == AccessDenied:
 		return nil // a right that is of use here only
 	case err != nil:
@@ -97,7 +101,8 @@ func (s *session) logsReplicated(server *Server, cfg Config) error {
 	case !replicates:
 		return nil
 	case off:
-		return newError(WrongMode, nil, "the server is a replica that does not log what it replicates (log_replica_updates, log_slave_updates, is OFF), so its binlog never holds what is written at its source: "+
+		return newError(WrongMode, nil, "the server is a replica that does not log what it replicates "+
+			"(log_replica_updates, log_slave_updates, is OFF), so its binlog never holds what is written at its source: "+
 			"read from the source, or start the replica with --log-slave-updates")
 	case server.ReadOnly == "":
 		return nil // what is written here is in its binlog
@@ -140,7 +145,8 @@ func (s *session) replicates(server *Server, cfg Config, r *mysql.Result) error 
 	names, err := s.outboxes(cfg)
 	for _, n := range names {
 		if !slices.ContainsFunc(filters, func(f replicaFilter) bool { return f.lets(n) }) {
-			e := newError(WrongMode, nil, "the server is a replica that leaves out outbox table %s (replicate_do_db and the like), so nothing of it is in its binlog: read from its source, or change the filter", n)
+			e := newError(WrongMode, nil, "the server is a replica that leaves out outbox table %s (replicate_do_db and the "+
+				"like), so nothing of it is in its binlog: read from its source, or change the filter", n)
 			e.Table = n.String()
 			return e
 		}

@@ -16,7 +16,7 @@ const watermarkBeat = 200 * time.Millisecond
 
 // watermark is the place up to which a stream has handed on everything, in the files
 // and offsets of its server. The event handler sets it, another goroutine asks. A nil
-// *watermark reader takes no notes.
+// *watermark takes no notes.
 type watermark struct {
 	wake func()
 
@@ -72,7 +72,8 @@ func (s *watermark) has(file string, pos uint64) (bool, error) {
 
 // changesUpTo hands f the rows of all that comes up to file and pos, and maybe of some
 // that comes behind.
-func (s *Stream) changesUpTo(ctx context.Context, sc *watermark, file string, pos uint64, f func([]schema.Row) error) error {
+func (s *Stream) changesUpTo(ctx context.Context, sc *watermark, file string, pos uint64,
+	f func([]schema.Row) error) error {
 	for {
 		// The place first: what was handed on before it then lies in the queue.
 		there, err := sc.has(file, pos)

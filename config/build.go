@@ -145,8 +145,9 @@ func (o *Builder) Build(layers ...Layer) (*Config, error) {
 	b := &builder{
 		Builder: *o,
 		decoder: decoder{
-			table: fieldTable(), resolver: resolver, remote: cmp.Or(o.Remote, noReach), keep: o.KeepReferences, keepRemote: o.Blind,
-			origins: map[string]source{}, failed: map[string]bool{},
+			table: fieldTable(), resolver: resolver, remote: cmp.Or(o.Remote, noReach), keep: o.KeepReferences,
+			keepRemote: o.Blind,
+			origins:    map[string]source{}, failed: map[string]bool{},
 		},
 		config: &Config{},
 	}

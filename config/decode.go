@@ -156,7 +156,8 @@ func (d *decoder) stringMap(path string, v reflect.Value, n *node) {
 		m := &node{kind: mappingNode, at: n.at}
 		for _, part := range splitFlat(n).items {
 			key, value, _ := strings.Cut(part.text, "=")
-			m.keys = append(m.keys, entry{strings.TrimSpace(key), n.at, &node{kind: scalarNode, text: strings.TrimSpace(value), at: n.at, remote: n.remote}})
+			m.keys = append(m.keys, entry{strings.TrimSpace(key), n.at, &node{kind: scalarNode, text: strings.TrimSpace(value),
+				at: n.at, remote: n.remote}})
 		}
 		n = m
 	}
@@ -188,7 +189,8 @@ func (d *decoder) scalar(path string, v reflect.Value, n *node) {
 		from.raw = text
 		switch secret := v.Type() == secretType; {
 		case n.remote && !secret && !d.table[generalPath(path)].login:
-			d.problem(path, n.at, "a connector that comes over the REST API may refer to files and variables in passwords, keys and users only; write the value itself")
+			d.problem(path, n.at, "a connector that comes over the REST API may refer to files and variables in passwords, "+
+				"keys and users only; write the value itself")
 			return
 		case !secret && !keep:
 			var err error
@@ -319,7 +321,8 @@ func (d *decoder) suggest(path string, v reflect.Value, name string) string {
 		for _, replaced := range f.replaced() {
 			option, isRouter := strings.CutPrefix(replaced, "transforms.*.")
 			if replaced == name || isRouter && (name == option || strings.HasSuffix(name, "."+option)) {
-				return fmt.Sprintf("; it is Debezium's or Kafka Connect's name of %s here (\"config convert\" turns a whole file over)", f.path)
+				return fmt.Sprintf("; it is Debezium's or Kafka Connect's name of %s here (\"config convert\" turns a whole "+
+					"file over)", f.path)
 			}
 		}
 	}

@@ -110,6 +110,7 @@ const (
 // HashAlgorithms are the words of ColumnChange.Algorithm, Java's names.
 func HashAlgorithms() []string {
 	return []string{
-		"MD5", "SHA-1", "SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA-512/224", "SHA-512/256", "SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512",
+		"MD5", "SHA-1", "SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA-512/224", "SHA-512/256", "SHA3-224", "SHA3-256",
+		"SHA3-384", "SHA3-512",
 	}
 }

@@ -28,7 +28,8 @@ func (r *Resolver) mayLookUp(name string) error {
 	if r.Reach == nil || slices.Contains(r.Reach.Variables, name) {
 		return nil
 	}
-	return errors.New("over the REST API only the variables of admin.secret_variables may be referred to, and it is none of them")
+	return errors.New("over the REST API only the variables of admin.secret_variables may be referred to, and it is " +
+		"none of them")
 }
 
 var errOutOfReach = errors.New("over the REST API only files below admin.secret_paths may be named, and it is not")
@@ -40,7 +41,10 @@ func (r *Resolver) mayRead(path string) error {
 		return nil
 	}
 	path = filepath.Clean(path)
-	if !filepath.IsAbs(path) || !slices.ContainsFunc(r.Reach.Paths, func(p string) bool { return below(filepath.Clean(p), path) }) {
+	if !filepath.IsAbs(path) || !slices.ContainsFunc(r.Reach.Paths, func(p string) bool {
+		return below(filepath.Clean(p),
+			path)
+	}) {
 		return errOutOfReach
 	}
 	if r.ReadFile != nil {

@@ -86,7 +86,8 @@ func Nearest(enumValue string, candidates []string) string {
 	}
 	best, distance := "", max(2, len(enumValue)/3)+1
 	for _, c := range candidates {
-		if enumValue != "" && c != "" && (strings.HasPrefix(enumValue, c) || strings.HasPrefix(c, enumValue)) && distance > 2 {
+		if enumValue != "" && c != "" && (strings.HasPrefix(enumValue, c) || strings.HasPrefix(c, enumValue)) &&
+			distance > 2 {
 			best, distance = c, 2 // "warning" for warn
 		}
 		if d := EditDistance(strings.ToLower(enumValue), strings.ToLower(c)); d < distance {

@@ -53,7 +53,8 @@ func (f field) yaml(b *strings.Builder) {
 	}
 	key := parts[len(parts)-1]
 	// The first setting of a list's element carries the dash.
-	if len(parts) > 1 && strings.HasSuffix(parts[len(parts)-2], "[]") && (key == "name" || f.path == "connectors[].columns.changes[].columns") {
+	if len(parts) > 1 && strings.HasSuffix(parts[len(parts)-2], "[]") &&
+		(key == "name" || f.path == "connectors[].columns.changes[].columns") {
 		first = indent[:len(indent)-2] + "- "
 	}
 	if len(parts) == 1 {
@@ -64,7 +65,8 @@ func (f field) yaml(b *strings.Builder) {
 		comment = indent[:len(indent)-2]
 	}
 	switch {
-	case strings.HasSuffix(f.path, ".groups") || strings.Contains(f.path, ".groups[].") || strings.HasSuffix(f.path, ".changes") || strings.Contains(f.path, ".changes[]."):
+	case strings.HasSuffix(f.path, ".groups") || strings.Contains(f.path, ".groups[].") ||
+		strings.HasSuffix(f.path, ".changes") || strings.Contains(f.path, ".changes[]."):
 		// A group or a change is an example as a whole.
 		indent, comment = "#"+indent, "#"+comment
 		if first != "" {
@@ -147,7 +149,8 @@ func ReferencePage() string {
 			if rows++; rows == 1 {
 				b.WriteString("\n| Key | Type | Default | Meaning | In Debezium or Kafka Connect |\n|---|---|---|---|---|\n")
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code(f.name()), f.typeText(), f.defaultCell(), cell(f.meaning()), replacesCell(f.replaced()))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code(f.name()), f.typeText(), f.defaultCell(), cell(f.meaning()),
+				replacesCell(f.replaced()))
 		}
 	}
 	return b.String()
@@ -155,13 +158,21 @@ func ReferencePage() string {
 
 const pageIntro = "<!-- Written by \"go generate ./config\" from the table in config/fields*.go. -->\n\n" +
 	"# Configuration\n\n" +
-	"One YAML file, named by `--config` or `BINLOG_OUTBOX_CONFIG`. Unknown keys are errors. `binlog-outbox validate` checks a file, `binlog-outbox config reference` prints\n" +
-	"this page as one commented file, `binlog-outbox config show --effective` what is in force, and `binlog-outbox config convert` turns a Debezium connector over.\n\n" +
+	"One YAML file, named by `--config` or `BINLOG_OUTBOX_CONFIG`. Unknown keys are errors. `binlog-outbox validate` " +
+	"checks a file, `binlog-outbox config reference` prints\n" +
+	"this page as one commented file, `binlog-outbox config show --effective` what is in force, and `binlog-outbox " +
+	"config convert` turns a Debezium connector over.\n\n" +
 	"The smallest file:\n\n```yaml\n{example}```\n\n" +
-	"**Environment.** A variable wins over the file: `BINLOG_OUTBOX_` and the path in capitals, as in `BINLOG_OUTBOX_NODE_DATA_DIR` or `BINLOG_OUTBOX_CONNECTORS_0_SOURCE_PASSWORD`.\n" +
-	"Without `CONNECTORS_<n>_` it counts for every connector (`BINLOG_OUTBOX_KAFKA_BROKERS`). `BINLOG_OUTBOX_DATA_DIR` and `BINLOG_OUTBOX_DELIVERY` are short for `node.data_dir` and\n" +
-	"`kafka.delivery`. Lists are separated by commas, pairs written `a=1,b=2`, an empty variable counts as not set. Flags win over variables.\n\n" +
-	"**References.** A value may refer to what stands elsewhere, and is then shown as the reference and not as what it stands for: by `config show`, in messages about the configuration, and in the state and the log of its connector. Passwords, tokens and keys are read again at each connect. Files are regular ones of up to 1 MiB. What connectors that come over the REST API may refer to say `admin.secret_paths` and `admin.secret_variables`.\n\n" +
+	"**Environment.** A variable wins over the file: `BINLOG_OUTBOX_` and the path in capitals, as in " +
+	"`BINLOG_OUTBOX_NODE_DATA_DIR` or `BINLOG_OUTBOX_CONNECTORS_0_SOURCE_PASSWORD`.\n" +
+	"Without `CONNECTORS_<n>_` it counts for every connector (`BINLOG_OUTBOX_KAFKA_BROKERS`). `BINLOG_OUTBOX_DATA_DIR` " +
+	"and `BINLOG_OUTBOX_DELIVERY` are short for `node.data_dir` and\n" +
+	"`kafka.delivery`. Lists are separated by commas, pairs written `a=1,b=2`, an empty variable counts as not set. " +
+	"Flags win over variables.\n\n" +
+	"**References.** A value may refer to what stands elsewhere, and is then shown as the reference and not as what it " +
+	"stands for: by `config show`, in messages about the configuration, and in the state and the log of its connector. " +
+	"Passwords, tokens and keys are read again at each connect. Files are regular ones of up to 1 MiB. What connectors " +
+	"that come over the REST API may refer to say `admin.secret_paths` and `admin.secret_variables`.\n\n" +
 	"| Reference | Stands for |\n|---|---|\n" +
 	"| `${file:PATH:KEY}` | the value of KEY in a Java properties file |\n" +
 	"| `${file:PATH}` | the whole file, without a newline at its end |\n" +
@@ -177,7 +188,7 @@ func (f field) typeText() string {
 	t := typeOf(f.path)
 	switch {
 	case len(f.enum) > 0:
-		return "word"
+		return "enum"
 	case t == durationType:
 		return "duration"
 	case t == secretType:

@@ -16,10 +16,12 @@ import (
 func TestB107SecretsAreNeverShown(t *testing.T) {
 	const password = "hunter2"
 	s := NewSecret(password)
-	c := Connector{Source: Source{User: "u", Password: s}, Kafka: Kafka{SASL: SASL{Password: s, Token: s, ClientSecret: s}}}
+	c := Connector{Source: Source{User: "u", Password: s}, Kafka: Kafka{SASL: SASL{Password: s, Token: s,
+		ClientSecret: s}}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%T %v"} {
 		for _, value := range []any{s, &s, c, &c, []Secret{s}, map[string]Secret{"a": s}} {
-			if out := fmt.Sprintf(verb, value); strings.Contains(out, password) || strings.Contains(out, fmt.Sprintf("%x", password)) {
+			if out := fmt.Sprintf(verb, value); strings.Contains(out, password) ||
+				strings.Contains(out, fmt.Sprintf("%x", password)) {
 				t.Errorf("%s of %T shows it: %s", verb, value, out)
 			}
 		}
@@ -83,7 +85,8 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s gives %q, %v; want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"${env:NONE}", "${file:/nope}", "${file:/run/secrets/db.properties:nope}", "${dir:/run/secrets}", "${dir:/run/secrets:../x}", "${vault:a}"} {
+	for _, text := range []string{"${env:NONE}", "${file:/nope}", "${file:/run/secrets/db.properties:nope}",
+		"${dir:/run/secrets}", "${dir:/run/secrets:../x}", "${vault:a}"} {
 		if got, err := r.Resolve(text); err == nil {
 			t.Errorf("%s gives %q", text, got)
 		} else if !strings.Contains(err.Error(), text) {
@@ -97,7 +100,8 @@ func TestResolve(t *testing.T) {
 func TestB107SecretsAreReadAnew(t *testing.T) {
 	current := "old"
 	b := Builder{Resolver: &Resolver{ReadFile: func(string) ([]byte, error) { return []byte(current + "\n"), nil }}}
-	c, err := b.Build(YAML("node.yaml", []byte(strings.Replace(Example(), "${env:MYSQL_PASSWORD}", "${file:/run/secrets/p}", 1))))
+	c, err := b.Build(YAML("node.yaml", []byte(strings.Replace(Example(), "${env:MYSQL_PASSWORD}",
+		"${file:/run/secrets/p}", 1))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +138,9 @@ func TestValuesDoNotReachMessagesOfOtherSettings(t *testing.T) {
 	for _, text := range []string{
 		"node: {id: \"${env:ID}\"}\ncluster: {listen: \"127.0.0.1:1\", peers: [\"other=127.0.0.1:1\"]}\n",
 		"cluster: {listen: \"127.0.0.1:1\", peers: [\"${env:BAD}\"]}\n",
-		strings.Replace(Example(), "    kafka:\n", "    errors: {dead_letter: {topic: \"hunter2-prefix.orders-outbox.position\"}}\n    kafka:\n      transactional_id_prefix: ${env:P}\n", 1),
+		strings.Replace(Example(), "    kafka:\n",
+			"    errors: {dead_letter: {topic: \"hunter2-prefix.orders-outbox.position\"}}\n    kafka:\n      "+
+				"transactional_id_prefix: ${env:P}\n", 1),
 		strings.Replace(Example(), "shop.outbox", "\"${env:BAD}\"", 1),
 		strings.Replace(Example(), "start: current", "start: ${env:BAD}", 1),
 		strings.Replace(Example(), "host: mysql.example.internal", "host: \"${env:BAD}:1\"", 1),

@@ -32,7 +32,8 @@ func (c *Config) ConnectorSettings(i int) []Setting {
 	var out []Setting
 	walk(base, reflect.ValueOf(&c.Connectors[i]).Elem(), func(path string, v reflect.Value) {
 		if s.set(path, v) {
-			out = append(out, Setting{Path: strings.TrimPrefix(path, base+"."), Value: s.leaf(path, v), Origin: c.origins[path].origin})
+			out = append(out, Setting{Path: strings.TrimPrefix(path, base+"."), Value: s.leaf(path, v),
+				Origin: c.origins[path].origin})
 		}
 	})
 	return out

@@ -13,7 +13,8 @@ func TestAddresses(t *testing.T) {
 	}{
 		{"host alone", Source{Host: "a", Port: 3306}, []string{"a:3306"}},
 		{"host and hosts", Source{Host: "a", Port: 3307, Hosts: []string{"b", "c:1"}}, []string{"a:3307", "b:3307", "c:1"}},
-		{"hosts alone", Source{Port: 3306, Hosts: []string{"b:2", "::1", "[::2]", "[::3]:4"}}, []string{"b:2", "[::1]:3306", "[::2]:3306", "[::3]:4"}},
+		{"hosts alone", Source{Port: 3306, Hosts: []string{"b:2", "::1", "[::2]", "[::3]:4"}},
+			[]string{"b:2", "[::1]:3306", "[::2]:3306", "[::3]:4"}},
 	} {
 		if got := c.s.Addresses(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

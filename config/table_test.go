@@ -192,13 +192,15 @@ func TestShowCanBeReadAgain(t *testing.T) {
 			t.Errorf("effective=%v: read again it differs:\n%s", all, diff)
 		}
 	}
-	if out, _ := first.Show(false); !strings.Contains(string(out), "${file:/etc/binlog-outbox/secrets.properties:mysql.password}") {
+	if out, _ := first.Show(false); !strings.Contains(string(out),
+		"${file:/etc/binlog-outbox/secrets.properties:mysql.password}") {
 		t.Errorf("the reference of the password is not shown:\n%s", out)
 	}
 }
 
 func TestShowKeepsReferencesOfAllTypes(t *testing.T) {
-	text := strings.Replace(Example(), "user: outbox_cdc", "user: ${env:KAFKA_PASSWORD}\n      tls: {server_name: '${env:KAFKA_PASSWORD}'}", 1)
+	text := strings.Replace(Example(), "user: outbox_cdc",
+		"user: ${env:KAFKA_PASSWORD}\n      tls: {server_name: '${env:KAFKA_PASSWORD}'}", 1)
 	text = strings.Replace(text, "${env:MYSQL_PASSWORD}", "${env:KAFKA_PASSWORD}", 1)
 	text = strings.Replace(text, "[kafka-1.example.internal:9092]", `["${env:KAFKA_PASSWORD}:9092"]`, 1)
 	b := Builder{Resolver: testResolver()}

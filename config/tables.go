@@ -91,7 +91,8 @@ func ParseTableName(text string) (TableName, error) {
 	}
 	table, rest, ok := cutIdentifier(rest[1:])
 	if !ok || rest != "" {
-		return TableName{}, fmt.Errorf("%q is not a table; write database.table, with backquotes around a name that holds a dot", text)
+		return TableName{},
+			fmt.Errorf("%q is not a table; write database.table, with backquotes around a name that holds a dot", text)
 	}
 	return TableName{database, table}, nil
 }

@@ -189,7 +189,8 @@ func (r *yamlReader) mapping(values []*ast.MappingValueNode, at Origin, depth in
 		}
 		e := entry{name: keyText(v.Key), at: place(r.file, v.Key.GetToken()), value: value}
 		if before, ok := first[e.name]; ok {
-			r.problems = append(r.problems, Problem{Origin: e.at, Path: e.name, Message: "given twice; the first one is at " + before.String()})
+			r.problems = append(r.problems, Problem{Origin: e.at, Path: e.name,
+				Message: "given twice; the first one is at " + before.String()})
 			continue
 		}
 		first[e.name] = e.at

@@ -71,9 +71,11 @@ func (c *Connector) conflicts(o *Connector, other string) []FieldError {
 			fmt.Errorf("makes the transactional id %s, which is also that of %s; each needs its own", id, other)})
 	}
 	shared := func(a string) bool { return slices.Contains(o.Source.Addresses(), a) }
-	if c.Source.ServerID != 0 && c.Source.ServerID == o.Source.ServerID && slices.ContainsFunc(c.Source.Addresses(), shared) {
+	if c.Source.ServerID != 0 && c.Source.ServerID == o.Source.ServerID &&
+		slices.ContainsFunc(c.Source.Addresses(), shared) {
 		out = append(out, FieldError{"source.server_id",
-			fmt.Errorf("%d is also that of %s, which reads the same server; MySQL would end the one's connection for the other's", c.Source.ServerID, other)})
+			fmt.Errorf("%d is also that of %s, which reads the same server; MySQL would end the one's connection for "+
+				"the other's", c.Source.ServerID, other)})
 	}
 	return out
 }
@@ -180,7 +182,8 @@ func (b *builder) node() {
 	b.require(c.Node.ID != "", "node.id", "is required, since this host has no name")
 	b.require(c.Node.DataDir != "", "node.data_dir", "must not be empty")
 	b.positive("node.shutdown_timeout", c.Node.ShutdownTimeout)
-	b.require(c.Node.RecentEvents >= 0 && c.Node.RecentEvents <= maxRecentEvents, "node.recent_events", "%d must be between 0 and %d", c.Node.RecentEvents, maxRecentEvents)
+	b.require(c.Node.RecentEvents >= 0 && c.Node.RecentEvents <= maxRecentEvents, "node.recent_events",
+		"%d must be between 0 and %d", c.Node.RecentEvents, maxRecentEvents)
 	b.cluster(&c.Cluster)
 	if c.Admin.Listen != "" {
 		b.address("admin.listen", c.Admin.Listen)
@@ -188,13 +191,15 @@ func (b *builder) node() {
 			b.readable("admin.web_config", c.Admin.WebConfig)
 		}
 		b.require(c.Admin.AllowRemote || c.Admin.WebConfig != "" || loopback(c.Admin.Listen), "admin.listen",
-			"%q can be reached from other hosts, and the interface has no passwords; listen on 127.0.0.1, name a file with users in admin.web_config, or set admin.allow_remote if the network protects it", c.Admin.Listen)
+			"%q can be reached from other hosts, and the interface has no passwords; listen on 127.0.0.1, name a file with "+
+				"users in admin.web_config, or set admin.allow_remote if the network protects it", c.Admin.Listen)
 	}
 	for i, p := range c.Admin.SecretPaths {
 		b.require(filepath.IsAbs(p), index("admin.secret_paths", i), "%q is not an absolute path", p)
 	}
 	b.require(len(c.Admin.Roles) == 0 || c.Admin.WebConfig != "" || c.Admin.Listen == "", "admin.roles",
-		"nobody could ever have one of them: without users or client certificates in admin.web_config nobody is known; name such a file, or leave the roles out")
+		"nobody could ever have one of them: without users or client certificates in admin.web_config nobody is known; "+
+			"name such a file, or leave the roles out")
 	for user, role := range c.Admin.Roles {
 		b.enumValue("admin.roles."+user, role, []string{"view", "operate", "admin"})
 	}
@@ -230,10 +235,12 @@ func (b *builder) cluster(c *Cluster) {
 		ids[id] = true
 	}
 	if c.Join {
-		b.require(!ids[b.config.Node.ID], "cluster.join", "has no use for a node that is in peers; take %s out of the list, or join out", b.config.Node.ID)
+		b.require(!ids[b.config.Node.ID], "cluster.join",
+			"has no use for a node that is in peers; take %s out of the list, or join out", b.config.Node.ID)
 		b.require(c.Advertise != "", "cluster.advertise", "is required with cluster.join")
 	} else {
-		b.require(ids[b.config.Node.ID], "cluster.peers", "does not list this node, %s; add it, or set node.id", b.config.Node.ID)
+		b.require(ids[b.config.Node.ID], "cluster.peers", "does not list this node, %s; add it, or set node.id",
+			b.config.Node.ID)
 	}
 	for _, d := range []struct {
 		key   string
@@ -268,7 +275,8 @@ func (b *builder) connector(path string, c *Connector) {
 	b.topicWord(join(path, "name"), c.Name)
 	b.topicWord(join(path, "topic_prefix"), c.TopicPrefix)
 	position := c.PositionTopic()
-	b.require(len(position) <= 249, join(path, "name"), "is too long; %s would be the name of the position topic", position)
+	b.require(len(position) <= 249, join(path, "name"), "is too long; %s would be the name of the position topic",
+		position)
 }
 
 func (b *builder) source(path string, s *Source) {
@@ -281,7 +289,8 @@ func (b *builder) source(path string, s *Source) {
 		"names a file of the node, and can't come over the REST API; take it out")
 	_, err := s.Origins()
 	b.hookError(strings.TrimSuffix(path, ".source"), err)
-	b.require(len(s.GTIDInclude) == 0 || len(s.GTIDExclude) == 0, join(path, "gtid_exclude"), "can't go together with gtid_include")
+	b.require(len(s.GTIDInclude) == 0 || len(s.GTIDExclude) == 0, join(path, "gtid_exclude"),
+		"can't go together with gtid_include")
 	b.certificate(join(path, "tls"), s.TLS.CA, s.TLS.Cert, s.TLS.Key, s.TLS.KeyPEM)
 }
 
@@ -304,7 +313,8 @@ func (b *builder) hosts(path string, s *Source) {
 		at := index(join(path, "hosts"), i-first)
 		host, port, err := net.SplitHostPort(address)
 		n, e := strconv.Atoi(port)
-		b.require(err == nil && host != "" && e == nil && n > 0 && n < 1<<16, at, "%q is not a host; write host or host:port", address)
+		b.require(err == nil && host != "" && e == nil && n > 0 && n < 1<<16, at, "%q is not a host; write host or host:port",
+			address)
 		b.require(!known, at, "%s is in the list twice", address)
 	}
 	b.require(len(seen) < 2 || s.Positions != PositionsFile, join(path, "positions"),
@@ -316,7 +326,8 @@ func (b *builder) tables(path string, s *Source) {
 		b.reject(join(path, "table"), "is required; for instance shop.outbox")
 		return
 	}
-	b.require(s.Table == "" || len(s.TableList) == 0, join(path, "table"), "can't go together with tables; put it into that list")
+	b.require(s.Table == "" || len(s.TableList) == 0, join(path, "table"),
+		"can't go together with tables; put it into that list")
 	if s.Table != "" {
 		if _, err := ParseTableName(s.Table); err != nil {
 			b.reject(join(path, "table"), "%v", err)
@@ -348,13 +359,15 @@ func (b *builder) outbox(path string, c *Connector) {
 		key string
 		c   converter.Options
 	}{{"key", c.Format.Key}, {"value", c.Format.Value}, {"header", c.Format.Header}} {
-		b.require(f.c.Delegate == "" || f.c.Type == converter.TypeBinary, path+".format."+f.key+".delegate", "is for the type binary only")
+		b.require(f.c.Delegate == "" || f.c.Type == converter.TypeBinary, path+".format."+f.key+".delegate",
+			"is for the type binary only")
 	}
 	b.columns(path+".columns", &c.Columns)
 }
 
 func (b *builder) columns(path string, c *Columns) {
-	b.require(len(c.Include) == 0 || len(c.Exclude) == 0, join(path, "exclude"), "can't go together with include; leave one of them out")
+	b.require(len(c.Include) == 0 || len(c.Exclude) == 0, join(path, "exclude"),
+		"can't go together with include; leave one of them out")
 	patterns := func(path string, list []string) {
 		for i, p := range list {
 			_, err := ColumnMatcher([]string{p})
@@ -378,11 +391,13 @@ func (b *builder) kafka(path string, k *Kafka) {
 		b.address(index(join(path, "brokers"), i), broker)
 	}
 	b.certificate(join(path, "tls"), k.TLS.CA, k.TLS.Cert, k.TLS.Key, k.TLS.KeyPEM)
-	b.require(k.TLS.CA == "" || !k.TLS.InsecureSkipVerify, path+".tls.insecure_skip_verify", "can't go together with ca; leave one of them out")
+	b.require(k.TLS.CA == "" || !k.TLS.InsecureSkipVerify, path+".tls.insecure_skip_verify",
+		"can't go together with ca; leave one of them out")
 	b.sasl(join(path, "sasl"), &k.SASL)
 	b.topicWord(join(path, "transactional_id_prefix"), k.TransactionalIDPrefix)
 	b.require(k.TransactionalIDPrefix != "", join(path, "transactional_id_prefix"), "must not be empty")
-	b.require(k.TransactionTimeout >= time.Second, join(path, "transaction_timeout"), "%s is too short; give 1s or more", k.TransactionTimeout)
+	b.require(k.TransactionTimeout >= time.Second, join(path, "transaction_timeout"), "%s is too short; give 1s or more",
+		k.TransactionTimeout)
 	b.positive(join(path, "request_timeout"), k.RequestTimeout)
 	b.count(join(path, "position_replication_factor"), k.PositionReplication, false)
 	t := join(path, "create_topics")
@@ -409,15 +424,20 @@ func (b *builder) sasl(path string, s *SASL) {
 	tokenSet := !s.Token.IsZero() || s.TokenURL != "" || s.ClientID != "" || !s.ClientSecret.IsZero()
 	switch s.Mechanism {
 	case "":
-		b.require(!userSet && !tokenSet, join(path, "mechanism"), "is required with the other keys of the section; for instance SCRAM-SHA-512")
+		b.require(!userSet && !tokenSet, join(path, "mechanism"),
+			"is required with the other keys of the section; for instance SCRAM-SHA-512")
 	case "OAUTHBEARER":
-		b.require(!userSet, join(path, "user"), "OAUTHBEARER has no user and password; give token, or token_url with client_id and client_secret")
-		b.require(s.Token.IsZero() != (s.TokenURL == ""), join(path, "token"), "OAUTHBEARER needs either token, or token_url with client_id and client_secret")
-		b.require(s.TokenURL == "" || s.ClientID != "" && !s.ClientSecret.IsZero(), join(path, "token_url"), "needs client_id and client_secret")
+		b.require(!userSet, join(path, "user"), "OAUTHBEARER has no user and password; give token, or token_url with "+
+			"client_id and client_secret")
+		b.require(s.Token.IsZero() != (s.TokenURL == ""), join(path, "token"),
+			"OAUTHBEARER needs either token, or token_url with client_id and client_secret")
+		b.require(s.TokenURL == "" || s.ClientID != "" && !s.ClientSecret.IsZero(), join(path, "token_url"),
+			"needs client_id and client_secret")
 	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
 		b.require(s.User != "", join(path, "user"), "is required with %s", s.Mechanism)
 		b.require(!s.Password.IsZero(), join(path, "password"), "is required with %s", s.Mechanism)
-		b.require(!tokenSet, path, "%s has no token; take token, token_url, client_id and client_secret out, or use OAUTHBEARER", s.Mechanism)
+		b.require(!tokenSet, path, "%s has no token; take token, token_url, client_id and client_secret out, or use "+
+			"OAUTHBEARER", s.Mechanism)
 	}
 }
 
@@ -436,15 +456,18 @@ func (b *builder) runtime(path string, c *Connector) {
 	} {
 		b.require(l.value > 0, join(limits, l.key), "%d must be above 0", l.value)
 	}
-	b.require(c.Events.Recent >= 0 && c.Events.Recent <= maxRecentEvents, path+".events.recent", "%d must be between 0 and %d", c.Events.Recent, maxRecentEvents)
+	b.require(c.Events.Recent >= 0 && c.Events.Recent <= maxRecentEvents, path+".events.recent",
+		"%d must be between 0 and %d", c.Events.Recent, maxRecentEvents)
 	b.require(c.Events.ScanRate >= 0, path+".events.scan_rate", "%d must not be negative", c.Events.ScanRate)
 	b.require(c.Heartbeat.Interval >= 0, path+".heartbeat.interval", "%s must not be negative", c.Heartbeat.Interval)
 	b.topicWord(path+".heartbeat.topic_prefix", c.Heartbeat.TopicPrefix)
 	letters := path + ".errors.dead_letter.topic"
 	b.topicWord(letters, c.Errors.DeadLetter.Topic)
 	b.require(len(c.Errors.DeadLetter.Topic) <= 249, letters, "is too long for a topic's name")
-	b.require(c.DeadLetterTopic() != c.PositionTopic(), letters, "%s is the topic of the connector's position", c.DeadLetterTopic())
-	b.require(c.Retry.MaxAttempts >= -1, path+".retry.max_attempts", "%d must be -1 (without end) or more", c.Retry.MaxAttempts)
+	b.require(c.DeadLetterTopic() != c.PositionTopic(), letters, "%s is the topic of the connector's position",
+		c.DeadLetterTopic())
+	b.require(c.Retry.MaxAttempts >= -1, path+".retry.max_attempts", "%d must be -1 (without end) or more",
+		c.Retry.MaxAttempts)
 	b.positive(path+".retry.initial", c.Retry.Initial)
 	b.require(c.Retry.Max >= c.Retry.Initial, path+".retry.max", "%s is below initial, %s", c.Retry.Max, c.Retry.Initial)
 }

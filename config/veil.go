@@ -124,7 +124,8 @@ func (v veil) hide(text string) string {
 		}
 		end := i + len(v.value)
 		b.WriteString(text[:i])
-		if i > 0 && inWord(text[i-1]) && inWord(v.value[0]) || end < len(text) && inWord(text[end]) && inWord(v.value[len(v.value)-1]) {
+		if i > 0 && inWord(text[i-1]) && inWord(v.value[0]) || end < len(text) && inWord(text[end]) &&
+			inWord(v.value[len(v.value)-1]) {
 			b.WriteString(v.value)
 		} else {
 			b.WriteString(v.raw)

@@ -28,7 +28,8 @@ type handover struct {
 func (h *handover) at(seq uint64) position.Position {
 	p := position.Position{Flavor: position.MySQL, Set: position.NewSet(position.MySQL)}
 	for n := range seq {
-		p.Advance(position.Commit{GTID: position.GTID{SID: simServer, Seq: n + 1}, First: n + 1, File: "b.000001", Pos: (n + 1) * 100})
+		p.Advance(position.Commit{GTID: position.GTID{SID: simServer, Seq: n + 1}, First: n + 1, File: "b.000001",
+			Pos: (n + 1) * 100})
 	}
 	p.Seq = 1
 	return p

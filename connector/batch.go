@@ -39,7 +39,8 @@ func (b *batch) reset() {
 	clear(b.records)
 	clear(b.unpublished)
 	b.memory.Reset()
-	*b = batch{Batch: txn.Batch{Groups: b.Groups[:0]}, records: b.records[:0], memory: b.memory, unpublished: b.unpublished[:0]}
+	*b = batch{Batch: txn.Batch{Groups: b.Groups[:0]}, records: b.records[:0], memory: b.memory,
+		unpublished: b.unpublished[:0]}
 }
 
 // pipe carries batches from the goroutine that reads and encodes to the one that
@@ -221,7 +222,8 @@ func (p *pipe) isAlone(tx *txn.Transaction) bool {
 
 func (p *pipe) full() bool {
 	b := p.filling
-	return len(b.records) >= p.limits.Rows || len(b.unpublished) >= p.limits.Rows || b.memory.Size()+b.deadLetters >= p.limits.Bytes
+	return len(b.records) >= p.limits.Rows || len(b.unpublished) >= p.limits.Rows ||
+		b.memory.Size()+b.deadLetters >= p.limits.Bytes
 }
 
 // take returns the batch that was filled and starts the other. It blocks until

@@ -71,7 +71,7 @@ type Connector struct {
 	log       *slog.Logger
 	polls     polls
 	recent    *recent.Index // nil remembers nothing
-	// remembered is the sequence number of the last row that trail knows of, or could;
+	// remembered is the sequence number of the last row that the index knows of, or could;
 	// negative before the first session of a leadership that streams. Only Run and the
 	// sessions use it.
 	remembered int64
@@ -93,7 +93,8 @@ type Connector struct {
 
 // New returns a connector that is not running yet. reg should add the connector's
 // name as a label; it may be nil.
-func New(cfg Config, sources Sources, sinks Sinks, enc Encoder, pos Positions, reg prometheus.Registerer, log *slog.Logger) *Connector {
+func New(cfg Config, sources Sources, sinks Sinks, enc Encoder, pos Positions, reg prometheus.Registerer,
+	log *slog.Logger) *Connector {
 	c := &Connector{
 		cfg: cfg, sources: sources, sinks: sinks, encoder: enc, positions: pos,
 		log: log.With("connector", cfg.Name), restart: make(chan struct{}, 1),
@@ -225,7 +226,8 @@ func (c *Connector) runSession(drain, leadership context.Context, leaderTerm uin
 	err := t.run(drain, work)
 	cut(nil)
 	<-watching
-	if cause := context.Cause(drain); errors.Is(cause, errSessionRestart) && (err == nil || errors.Is(err, errSessionRestart)) {
+	if cause := context.Cause(drain); errors.Is(cause, errSessionRestart) &&
+		(err == nil || errors.Is(err, errSessionRestart)) {
 		return errSessionRestart
 	}
 	return err

@@ -62,7 +62,8 @@ func TestRefusedRowFailsWithItsGTID(t *testing.T) {
 		c := w.start(t)
 		settle()
 		s := c.Status()
-		if s.State != Failed || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.GTID != gtid || !s.LastError.RetryAt.IsZero() {
+		if s.State != Failed || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.GTID != gtid ||
+			!s.LastError.RetryAt.IsZero() {
 			t.Fatalf("state %s, last error %+v, want failed at %s", s.State, s.LastError, gtid)
 		}
 		w.mu.Lock()
@@ -220,33 +221,46 @@ func TestReconcile(t *testing.T) {
 		want         string // of the position to go on from; empty for the start
 		stops        bool
 	}{
-		{name: "set back, while Kafka knows nothing of it", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-3", false), 7), want: a + ":1-3"},
+		{name: "set back, while Kafka knows nothing of it", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-3", false), 7),
+			want: a + ":1-3"},
 		{name: "set forward", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-9", false), 7), want: a + ":1-9"},
 		{name: "set beside", sunk: at(a+":1-5", false), stored: chosen(at(b+":1-2", false), 7), want: b + ":1-2"},
 		{name: "set again", sunk: chosen(at(a+":1-5", false), 7), stored: chosen(at(a+":1-2", false), 8), want: a + ":1-2"},
 		{name: "set when the topic is gone", stored: chosen(at(a+":1-3", false), 7), want: a + ":1-3"},
 		{name: "told to start over", sunk: at(a+":1-5", false), stored: chosen(none, 7)},
 		{name: "started over", sunk: at(a+":1-5", false), stored: chosen(at(b+":1", false), 7), want: b + ":1"},
-		{name: "set back and taken up, the store lags", sunk: chosen(at(a+":1-4", false), 7), stored: chosen(at(a+":1-3", false), 7), want: a + ":1-4"},
-		{name: "told to start over and taken up", sunk: chosen(at(a+":1-2", false), 7), stored: chosen(none, 7), want: a + ":1-2"},
-		{name: "set back, taken up and in step", sunk: chosen(at(a+":1-4", false), 7), stored: chosen(at(a+":1-4", true), 7), want: a + ":1-4"},
+		{name: "set back and taken up, the store lags", sunk: chosen(at(a+":1-4", false), 7),
+			stored: chosen(at(a+":1-3", false), 7), want: a + ":1-4"},
+		{name: "told to start over and taken up", sunk: chosen(at(a+":1-2", false), 7), stored: chosen(none, 7),
+			want: a + ":1-2"},
+		{name: "set back, taken up and in step", sunk: chosen(at(a+":1-4", false), 7), stored: chosen(at(a+":1-4", true), 7),
+			want: a + ":1-4"},
 		{name: "set, taken up, then the topic is gone", stored: chosen(at(a+":1-4", true), 7), stops: true},
-		{name: "set, taken up, then Kafka lost all since", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-4", true), 7), stops: true},
-		{name: "set and taken up by at-least-once", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-4", false), 7), want: a + ":1-4"},
-		{name: "the store is an older one", sunk: chosen(at(a+":1-5", false), 7), stored: at(a+":1-3", true), want: a + ":1-5"},
-		{name: "the store is an older one that was ahead", sunk: chosen(at(a+":1-5", false), 7), stored: at(a+":1-9", true), stops: true},
-		{name: "the store is an older one of at-least-once", sunk: chosen(at(a+":1-5", false), 7), stored: at(a+":1-9", false), stops: true},
-		{name: "set in a store that knows less", sunk: chosen(at(a+":1-5", false), 7), stored: chosen(at(a+":1-3", false), 6), stops: true},
-		{name: "told to start over in a store that knows less", sunk: chosen(at(a+":1-5", false), 7), stored: chosen(none, 6), stops: true},
+		{name: "set, taken up, then Kafka lost all since", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-4", true), 7),
+			stops: true},
+		{name: "set and taken up by at-least-once", sunk: at(a+":1-5", false), stored: chosen(at(a+":1-4", false), 7),
+			want: a + ":1-4"},
+		{name: "the store is an older one", sunk: chosen(at(a+":1-5", false), 7), stored: at(a+":1-3", true),
+			want: a + ":1-5"},
+		{name: "the store is an older one that was ahead", sunk: chosen(at(a+":1-5", false), 7), stored: at(a+":1-9", true),
+			stops: true},
+		{name: "the store is an older one of at-least-once", sunk: chosen(at(a+":1-5", false), 7),
+			stored: at(a+":1-9", false), stops: true},
+		{name: "set in a store that knows less", sunk: chosen(at(a+":1-5", false), 7), stored: chosen(at(a+":1-3", false), 6),
+			stops: true},
+		{name: "told to start over in a store that knows less", sunk: chosen(at(a+":1-5", false), 7), stored: chosen(none, 6),
+			stops: true},
 		{name: "first start"},
 		{name: "the store is lost", sunk: at(a+":1-5", false), want: a + ":1-5"},
 		{name: "in step", sunk: at(a+":1-5", false), stored: at(a+":1-5", true), want: a + ":1-5"},
 		{name: "the store lags", sunk: at(a+":1-5", false), stored: at(a+":1-3", true), want: a + ":1-5"},
-		{name: "the store lags behind after at-least-once", sunk: at(a+":1-5", false), stored: at(a+":1-3", false), want: a + ":1-5"},
+		{name: "the store lags behind after at-least-once", sunk: at(a+":1-5", false), stored: at(a+":1-3", false),
+			want: a + ":1-5"},
 		{name: "the topic is gone", stored: at(a+":1-3", true), stops: true},
 		{name: "first start that published nothing", stored: at(a+":1-3", false), want: a + ":1-3"},
 		{name: "Kafka has lost records", sunk: at(a+":1-3", false), stored: at(a+":1-5", true), stops: true},
-		{name: "at-least-once went on from Kafka's", sunk: at(a+":1-3", false), stored: at(a+":1-5", false), want: a + ":1-5"},
+		{name: "at-least-once went on from Kafka's", sunk: at(a+":1-3", false), stored: at(a+":1-5", false),
+			want: a + ":1-5"},
 		{name: "another source", sunk: at(a+":1-3", false), stored: at(b+":1-3", true), stops: true},
 		{name: "another source, at least once", sunk: at(a+":1-3", false), stored: at(b+":1-3", false), stops: true},
 	} {
@@ -258,7 +272,8 @@ func TestReconcile(t *testing.T) {
 		var pe *PositionError
 		switch {
 		case test.stops:
-			if !errors.As(err, &pe) || pe.Missing == inSink || !strings.Contains(err.Error(), test.stored.String()) || inSink && !strings.Contains(err.Error(), test.sunk.String()) {
+			if !errors.As(err, &pe) || pe.Missing == inSink || !strings.Contains(err.Error(), test.stored.String()) || inSink &&
+				!strings.Contains(err.Error(), test.sunk.String()) {
 				t.Errorf("%s: %v %v", test.name, from, err)
 			}
 		case err != nil || ok != (test.want != "") || ok && from.Set.String() != test.want:
@@ -361,8 +376,10 @@ func TestRefusedRecordInAPartFails(t *testing.T) {
 			c := w.start(t)
 			settle()
 			s := c.Status()
-			if s.State != Failed || s.LastError.Code != "record_too_large" || !strings.Contains(s.LastError.Message, place(commit(2))) {
-				t.Fatalf("files %v: %s after %d sessions, %+v; want failed at %s", files, s.State, s.Sessions, s.LastError, place(commit(2)))
+			if s.State != Failed || s.LastError.Code != "record_too_large" ||
+				!strings.Contains(s.LastError.Message, place(commit(2))) {
+				t.Fatalf("files %v: %s after %d sessions, %+v; want failed at %s", files, s.State, s.Sessions, s.LastError,
+					place(commit(2)))
 			}
 			if w.sunk.Pos != 100 {
 				t.Errorf("files %v: the transaction before the refused one is held back: %s", files, w.sunk)
@@ -444,7 +461,8 @@ func TestSecondBatchWaitsForTheFirstSave(t *testing.T) {
 			})
 		}
 		if early > 0 != exactlyOnce {
-			t.Errorf("exactly once %t: in %d of 20 sessions the second batch was published before the first was saved", exactlyOnce, early)
+			t.Errorf("exactly once %t: in %d of 20 sessions the second batch was published before the first was saved",
+				exactlyOnce, early)
 		}
 	}
 }
@@ -477,7 +495,8 @@ func TestGroupsAreBounded(t *testing.T) {
 				sid := simServer
 				sid[0] = byte(n % 2)
 				g := position.GTID{SID: sid, Seq: n + 1}
-				if err := p.add(t.Context(), &txn.Transaction{Commit: position.Commit{GTID: g, First: g.Seq}, Final: true}, nil); err != nil {
+				if err := p.add(t.Context(), &txn.Transaction{Commit: position.Commit{GTID: g, First: g.Seq}, Final: true},
+					nil); err != nil {
 					t.Error(err)
 				}
 			}

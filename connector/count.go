@@ -74,7 +74,8 @@ func kindOf(row *schema.Row) position.Kind {
 }
 
 // opNames are stored with positions.
-var opNames = map[schema.Op]string{schema.Insert: "insert", schema.Update: "update", schema.Delete: "delete", schema.Read: "read"}
+var opNames = map[schema.Op]string{schema.Insert: "insert", schema.Update: "update", schema.Delete: "delete",
+	schema.Read: "read"}
 
 // published is what is published of a transaction that comes again. The nil value
 // has nothing.

@@ -90,7 +90,8 @@ func (c *Connector) passes(ctx context.Context, err error) (bool, error) {
 		if deadLetter.Bare || !errors.As(deadLetter.Err, &sent) || sent.Code != kafka.RecordTooLarge {
 			return false, err
 		}
-		c.log.Warn("a dead letter is too large for its topic; it goes without value and headers", "topic", deadLetter.Topic, "bytes", deadLetter.Size, "row", deadLetter.Row.String())
+		c.log.Warn("a dead letter is too large for its topic; it goes without value and headers", "topic", deadLetter.Topic,
+			"bytes", deadLetter.Size, "row", deadLetter.Row.String())
 		c.refusedDeadLetter = deadLetter.Size // smaller than the one before, or it would have been bare
 		return true, nil
 	}
@@ -105,12 +106,15 @@ func (c *Connector) passes(ctx context.Context, err error) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.SaveTimeout)
 	defer cancel()
 	e := c.positions.DecideRow(ctx, RowDecision{
-		Row: row, Action: c.cfg.Errors.Record, Cause: code(err), Message: sent.Err.Error(), Reason: "the policy for refused records", By: "policy",
+		Row: row, Action: c.cfg.Errors.Record, Cause: code(err), Message: sent.Err.Error(),
+		Reason: "the policy for refused records", By: "policy",
 	})
 	if e != nil {
-		return false, fmt.Errorf("storing the decision about outbox row %d of %s, which Kafka refuses: %w", row.N+1, place(sent.Commit), e)
+		return false, fmt.Errorf("storing the decision about outbox row %d of %s, which Kafka refuses: %w", row.N+1,
+			place(sent.Commit), e)
 	}
-	c.log.Warn("a record is refused; its row is skipped or dead-lettered from now on", "code", code(err), "row", row.String(), "action", string(c.cfg.Errors.Record), "error", sent.Err)
+	c.log.Warn("a record is refused; its row is skipped or dead-lettered from now on", "code", code(err), "row",
+		row.String(), "action", string(c.cfg.Errors.Record), "error", sent.Err)
 	return true, nil
 }
 
@@ -160,7 +164,8 @@ func (t *session) logUnpublished(a *unpublishedRow, now time.Time) {
 		l.held++
 		return
 	}
-	t.log.Warn("row not published", "row", a.row.String(), "table", a.table, "action", string(a.action), "cause", a.cause, "error", a.message, "without_value", a.bare)
+	t.log.Warn("row not published", "row", a.row.String(), "table", a.table, "action", string(a.action), "cause", a.cause,
+		"error", a.message, "without_value", a.bare)
 }
 
 // flushUnpublished tells how many were not logged by themselves.

@@ -115,7 +115,8 @@ func blame(err error, b *batch) error {
 		e.Row, e.RowKnown, e.Poison = rec.Row, true, sent.Poison
 		if a := b.deadLetterAt(sent.Group, sent.Record); a != nil && sent.Poison {
 			return &DeadLetterError{
-				Row: a.row, Cause: a.cause, Topic: rec.Topic, Size: a.size, Bare: a.bare, Commit: e.Commit, Index: e.Index, Err: err,
+				Row: a.row, Cause: a.cause, Topic: rec.Topic, Size: a.size, Bare: a.bare, Commit: e.Commit, Index: e.Index,
+				Err: err,
 			}
 		}
 	}
@@ -165,9 +166,13 @@ type PositionError struct {
 
 func (e *PositionError) Error() string {
 	if e.Missing {
-		return fmt.Sprintf("Kafka holds no position of this connector, and committed one at or after the replicated one (%s): its position topic was deleted or recreated, or this is another cluster. Look for what was lost with it, then choose where to go on with 'offset set'", e.Stored)
+		return fmt.Sprintf("Kafka holds no position of this connector, and committed one at or after the replicated one "+
+			"(%s): its position topic was deleted or recreated, or this is another cluster. Look for what was lost with it, "+
+			"then choose where to go on with 'offset set'", e.Stored)
 	}
-	return fmt.Sprintf("the position in Kafka (%s) is behind or beside the replicated one (%s): Kafka lost a committed record, or this connector name belongs to another source or cluster; choose where to go on with 'offset set'", e.Sink, e.Stored)
+	return fmt.Sprintf("the position in Kafka (%s) is behind or beside the replicated one (%s): Kafka lost a committed "+
+		"record, or this connector name belongs to another source or cluster; choose where to go on with 'offset set'",
+		e.Sink, e.Stored)
 }
 
 // Retryable is false: an operator has to choose.

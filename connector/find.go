@@ -187,7 +187,8 @@ func (t *session) remember(b *batch, done int, now time.Time) {
 		r := &g.Records[record]
 		record++
 		return recent.Published{
-			ID: recent.ID(r.Event), Commit: &g.Commit, Topic: r.Topic, Partition: r.PartitionOffset.Partition, Offset: r.PartitionOffset.Offset,
+			ID: recent.ID(r.Event), Commit: &g.Commit, Topic: r.Topic, Partition: r.PartitionOffset.Partition,
+			Offset: r.PartitionOffset.Offset,
 		}
 	})
 	for i := range b.unpublished {

@@ -66,7 +66,8 @@ func TestFindKnowsAllEvents(t *testing.T) {
 					lost++
 					at := slices.Index(w.log, id)
 					if at >= 0 && !w.bad.refused(id) && !f.Since.After(w.logged[at]) {
-						t.Fatalf("seed %d: event %d was published at %v and is not found, but all since %v are said to be", seed, id, w.logged[at], f.Since)
+						t.Fatalf("seed %d: event %d was published at %v and is not found, but all since %v are said to be", seed, id,
+							w.logged[at], f.Since)
 					}
 					continue
 				}
@@ -75,7 +76,8 @@ func TestFindKnowsAllEvents(t *testing.T) {
 					t.Fatalf("seed %d: event %d is found at %+v, want %+v", seed, id, f.Commit, want)
 				}
 				if w.bad.refused(id) {
-					if f.Where != Unpublished || f.Unpublished == nil || f.Unpublished.Cause == "" || f.Unpublished.Message == "" || (f.Unpublished.Topic == deadTopic) != w.bad.row[id] || len(f.Published) > 0 {
+					if f.Where != Unpublished || f.Unpublished == nil || f.Unpublished.Cause == "" || f.Unpublished.Message == "" ||
+						(f.Unpublished.Topic == deadTopic) != w.bad.row[id] || len(f.Published) > 0 {
 						t.Fatalf("seed %d: event %d is found as %+v, %+v; it was skipped or dead-lettered", seed, id, f, f.Unpublished)
 					}
 					continue

@@ -101,7 +101,8 @@ func TestNumbersAreNotGivenAgain(t *testing.T) {
 					turn, _ := slices.BinarySearch(turns, i+1)
 					g := given{w.log[i], turn}
 					if was, ok := first[seq]; ok && (was != g || exactlyOnce) {
-						t.Fatalf("seed %d: number %d is of row %d after choice %d, and of row %d after choice %d; choices at %v", seed, seq, was.id, was.turn, g.id, g.turn, turns)
+						t.Fatalf("seed %d: number %d is of row %d after choice %d, and of row %d after choice %d; choices at %v", seed,
+							seq, was.id, was.turn, g.id, g.turn, turns)
 					}
 					first[seq] = g
 				}

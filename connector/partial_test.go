@@ -27,7 +27,8 @@ type changing struct {
 }
 
 var changingKinds = []position.Kind{
-	{Database: "shop", Table: "always", Op: "insert"}, {Database: "shop", Table: "always", Op: "update"}, {Database: "shop", Table: "sometimes", Op: "insert"},
+	{Database: "shop", Table: "always", Op: "insert"}, {Database: "shop", Table: "always", Op: "update"},
+	{Database: "shop", Table: "sometimes", Op: "insert"},
 }
 
 func newChanging(seed uint64, exactlyOnce bool) *changing {
@@ -161,7 +162,8 @@ func TestCounter(t *testing.T) {
 			}
 			want[kind]++
 		}
-		if counted := c.Counted(); len(counted) != len(want) || slices.ContainsFunc(counted, func(k position.KindRows) bool { return want[k.Kind] != k.N }) {
+		if counted := c.Counted(); len(counted) != len(want) || slices.ContainsFunc(counted,
+			func(k position.KindRows) bool { return want[k.Kind] != k.N }) {
 			t.Errorf("counted %v, want %v", counted, want)
 		}
 	}

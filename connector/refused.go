@@ -27,7 +27,8 @@ type Refused struct {
 // should add the connector's name as a label; it may be nil.
 func NewRefused(name string, err error, reg prometheus.Registerer) *Refused {
 	now := time.Now()
-	r := &Refused{name: name, err: LastError{Code: CodeConfig, Message: err.Error(), At: now}, state: Unassigned, since: now}
+	r := &Refused{name: name, err: LastError{Code: CodeConfig, Message: err.Error(), At: now}, state: Unassigned,
+		since: now}
 	if reg != nil {
 		reg.MustRegister(&collector{status: r.Status})
 	}

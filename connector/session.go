@@ -97,7 +97,8 @@ func (t *session) run(drain, leadership context.Context) (err error) {
 
 // openSource opens the source at from, or takes the one that was opened there ahead.
 // It may be that the connector is to begin anew instead.
-func (t *session) openSource(ctx context.Context, sink Sink, from position.Position) (Source, position.Position, error) {
+func (t *session) openSource(ctx context.Context, sink Sink, from position.Position) (Source, position.Position,
+	error) {
 	source, ok, err := t.early.take(from)
 	if !ok {
 		source, err = t.sources.Open(ctx, from)
@@ -110,12 +111,14 @@ func (t *session) openSource(ctx context.Context, sink Sink, from position.Posit
 }
 
 // beginAnew makes the configured start the connector's position.
-func (t *session) beginAnew(ctx context.Context, sink Sink, from position.Position, why error) (Source, position.Position, error) {
+func (t *session) beginAnew(ctx context.Context, sink Sink, from position.Position,
+	why error) (Source, position.Position, error) {
 	start, err := t.sources.Start(ctx)
 	if err != nil {
 		return nil, from, err
 	}
-	t.log.Warn("beginning anew: what was published before comes again as far as it stands in the tables, what was deleted meanwhile is lost",
+	t.log.Warn("beginning anew: what was published before comes again as far as it stands in the tables, what was "+
+		"deleted meanwhile is lost",
 		"reason", why, "before", from.String(), "position", start.String())
 	start.Seq, start.OffsetOverride, start.InKafka = from.Seq, from.OffsetOverride, t.sinks.KeepsPosition()
 	// The sink first: the replicated position is never ahead of it.
@@ -203,7 +206,8 @@ func (t *session) openAt(ctx context.Context, sink Sink) (position.Position, err
 // comes from it. When Kafka's comes from a later choice than the store knows of, the
 // store has been lost or restored, and a choice that was made in it before anything
 // could show that is not obeyed blindly.
-func reconcile(sunk position.Position, inSink bool, stored position.Position, inStore bool) (from position.Position, ok bool, err error) {
+func reconcile(sunk position.Position, inSink bool, stored position.Position,
+	inStore bool) (from position.Position, ok bool, err error) {
 	sunk.InKafka = true
 	missing := &PositionError{Sink: sunk, Missing: !inSink, Stored: stored}
 	// Whichever counts, no number of a published row is given again.

@@ -78,7 +78,8 @@ type world struct {
 var simServer = uuid.MustParse("3e11fa47-71ca-11e1-9e33-c80aa9429562")
 
 func newWorld(seed uint64, exactlyOnce bool) *world {
-	w := &world{exactlyOnce: exactlyOnce, rnd: rand.New(rand.NewPCG(seed, 7)), faults: .12, want: StateRunning, change: make(chan struct{})}
+	w := &world{exactlyOnce: exactlyOnce, rnd: rand.New(rand.NewPCG(seed, 7)), faults: .12, want: StateRunning,
+		change: make(chan struct{})}
 	for n := uint64(1); n <= 60; n++ {
 		g := position.GTID{SID: simServer, Seq: n}
 		tx := txn.Transaction{Commit: position.Commit{GTID: g, First: n, File: "b.000001", Pos: n * 100}, Final: true}

@@ -29,7 +29,8 @@ func TestF14PositionMovesToAnotherServer(t *testing.T) {
 		{"another server", position.Position{Server: a, Set: set, File: "binlog.000007", Pos: 9}, b, ""},
 		{"of no known server", position.Position{Set: set, File: "binlog.000007", Pos: 9}, b, "binlog.000007"},
 		{"by file", position.Position{Server: a, File: "binlog.000007", Pos: 9}, b, "binlog.000007"},
-		{"nothing but a file", position.Position{Server: a, Set: position.NewSet(position.MySQL), File: "binlog.000007", Pos: 9}, b, "binlog.000007"},
+		{"nothing but a file", position.Position{Server: a, Set: position.NewSet(position.MySQL), File: "binlog.000007",
+			Pos: 9}, b, "binlog.000007"},
 	} {
 		got := onServer(c.from, c.to)
 		if got.Server != c.to || got.File != c.file || (got.Pos == 9) != (c.file != "") || got.IsZero() {

@@ -167,7 +167,8 @@ func (c *Connector) fail(err error) {
 
 func (c *Connector) retrying(err error, pause time.Duration) {
 	c.metrics.sessionEnded(err)
-	c.log.Warn("session ended, trying again", "code", code(err), "error", err, "pause", pause.Round(time.Millisecond).String())
+	c.log.Warn("session ended, trying again", "code", code(err), "error", err, "pause",
+		pause.Round(time.Millisecond).String())
 	c.setState(StateRunning, c.lastError(err, time.Now().Add(pause)))
 	c.setPhase("waiting to retry")
 }

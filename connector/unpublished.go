@@ -48,10 +48,11 @@ type RowDecision struct {
 // The headers of dead letters, beside those that the record was routed with. None
 // holds anything of the row's payload.
 const (
-	HeaderErrorCause     = "__binlog_outbox.error.cause"     // code, as in status and metrics
-	HeaderErrorMessage   = "__binlog_outbox.error.message"   // what was wrong, for people
-	HeaderErrorGTID      = "__binlog_outbox.error.gtid"      // of the transaction; empty without GTIDs
-	HeaderErrorFile      = "__binlog_outbox.error.file"      // binlog file in which the transaction ends; empty for snapshot rows
+	HeaderErrorCause   = "__binlog_outbox.error.cause"   // code, as in status and metrics
+	HeaderErrorMessage = "__binlog_outbox.error.message" // what was wrong, for people
+	HeaderErrorGTID    = "__binlog_outbox.error.gtid"    // of the transaction; empty without GTIDs
+	// binlog file in which the transaction ends; empty for snapshot rows
+	HeaderErrorFile      = "__binlog_outbox.error.file"
 	HeaderErrorPos       = "__binlog_outbox.error.pos"       // offset right after it
 	HeaderErrorRow       = "__binlog_outbox.error.row"       // number among the transaction's outbox rows, from 1
 	HeaderErrorTable     = "__binlog_outbox.error.table"     // database.table
@@ -84,7 +85,7 @@ type unpublishedRow struct {
 }
 
 // errorHandler skips or dead-letters rows: it belongs to the reader of a session. A nil *setter sets
-// nothing aside.
+// nothing.
 type errorHandler struct {
 	name    string
 	policy  Errors
@@ -134,8 +135,10 @@ func (a Action) sets() bool { return a == DeadLetter || a == Skip }
 
 // deadLetter makes the dead letter of a row. rec is its record if it was routed, and has
 // no topic otherwise.
-func (s *errorHandler) deadLetter(a *unpublishedRow, tx *txn.Transaction, row *schema.Row, rec txn.Record) (txn.Record, error) {
-	out := txn.Record{Topic: s.policy.DeadLetterTopic, Partition: -1, Timestamp: -1, Key: rec.Key, Value: rec.Value, Headers: slices.Clip(rec.Headers)}
+func (s *errorHandler) deadLetter(a *unpublishedRow, tx *txn.Transaction, row *schema.Row,
+	rec txn.Record) (txn.Record, error) {
+	out := txn.Record{Topic: s.policy.DeadLetterTopic, Partition: -1, Timestamp: -1, Key: rec.Key, Value: rec.Value,
+		Headers: slices.Clip(rec.Headers)}
 	if rec.Topic == "" {
 		out.Key, out.Value = s.enc.RawFallback(row)
 	}
@@ -163,7 +166,8 @@ func (s *errorHandler) headers(a *unpublishedRow, tx *txn.Transaction, topic str
 	text := func(key, value string) txn.Header { return txn.Header{Key: key, Value: []byte(value)} }
 	out := []txn.Header{
 		text(HeaderErrorCause, a.cause), text(HeaderErrorMessage, a.message),
-		text(HeaderErrorGTID, tx.Commit.GTID.String()), text(HeaderErrorFile, tx.Commit.File), text(HeaderErrorPos, strconv.FormatUint(tx.Commit.Pos, 10)),
+		text(HeaderErrorGTID, tx.Commit.GTID.String()), text(HeaderErrorFile, tx.Commit.File),
+		text(HeaderErrorPos, strconv.FormatUint(tx.Commit.Pos, 10)),
 		text(HeaderErrorRow, strconv.FormatUint(a.row.N+1, 10)), text(HeaderErrorTable, a.table),
 		text(HeaderErrorConnector, s.name), text(HeaderErrorTime, s.now().UTC().Format("2006-01-02T15:04:05.000Z07:00")),
 	}
@@ -187,7 +191,8 @@ func deadLetterSize(r *txn.Record) int {
 
 // addUnpublished puts a row into the batch as what a says. rec is its record if it was
 // routed.
-func (b *batch) addUnpublished(p *pipe, a *unpublishedRow, tx *txn.Transaction, i int, g *txn.Group, rec txn.Record) error {
+func (b *batch) addUnpublished(p *pipe, a *unpublishedRow, tx *txn.Transaction, i int, g *txn.Group,
+	rec txn.Record) error {
 	if t := tx.Rows[i].Table; t != nil {
 		a.table = t.Name.String()
 	}
@@ -236,7 +241,8 @@ type DeadLetterError struct {
 }
 
 func (e *DeadLetterError) Error() string {
-	return fmt.Sprintf("dead-lettering outbox row %d of %s (%s): its dead letter is refused; correct the topic %q, or decide to skip the row: %v",
+	return fmt.Sprintf("dead-lettering outbox row %d of %s (%s): its dead letter is refused; correct the topic %q, or "+
+		"decide to skip the row: %v",
 		e.Row.N+1, transactionOf(e.Row), e.Cause, e.Topic, e.Err)
 }
 

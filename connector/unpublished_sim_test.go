@@ -106,8 +106,10 @@ func (b *badRows) noted(id uint64, r txn.Record) bool {
 		placed = head[HeaderErrorFile] == "" && head[HeaderErrorGTID] == "" && number == strconv.FormatUint(id, 10)
 	}
 	_, omitted := head[HeaderErrorOmitted]
-	ok := b.refused(id) && slices.Contains(causes, head[HeaderErrorCause]) && head[HeaderSeq] == strconv.FormatUint(id, 10) && head[HeaderErrorRow] == head[HeaderOrdinal] &&
-		head[HeaderErrorConnector] == "sim" && head[HeaderErrorMessage] != "" && head[HeaderErrorTime] != "" && placed && routed != b.row[id] && omitted == (r.Value == nil) && (omitted || bytes.Equal(r.Value, r.Key))
+	ok := b.refused(id) && slices.Contains(causes, head[HeaderErrorCause]) &&
+		head[HeaderSeq] == strconv.FormatUint(id, 10) && head[HeaderErrorRow] == head[HeaderOrdinal] &&
+		head[HeaderErrorConnector] == "sim" && head[HeaderErrorMessage] != "" && head[HeaderErrorTime] != "" && placed &&
+		routed != b.row[id] && omitted == (r.Value == nil) && (omitted || bytes.Equal(r.Value, r.Key))
 	if !ok {
 		b.wrong = append(b.wrong, fmt.Sprintf("the dead letter of row %d: %+v", id, r))
 	}
@@ -152,7 +154,8 @@ func (w *world) operate(c *Connector, action Action, drain <-chan struct{}) {
 		if err != nil {
 			panic(err)
 		}
-		_ = w.DecideRow(context.Background(), RowDecision{Row: row, Action: action, Cause: s.LastError.Code, Message: "by hand", Reason: "test", By: "operator"})
+		_ = w.DecideRow(context.Background(), RowDecision{Row: row, Action: action, Cause: s.LastError.Code,
+			Message: "by hand", Reason: "test", By: "operator"})
 	}
 }
 
@@ -205,7 +208,8 @@ func TestUnpublishedRowsSchedules(t *testing.T) {
 	}
 	actions := []Action{Stop, DeadLetter, Skip}
 	for _, exactlyOnce := range []bool{false, true} {
-		for _, policy := range []Errors{{Row: Stop, Record: Stop}, {Row: DeadLetter, Record: DeadLetter}, {Row: Skip, Record: Skip}, {}} {
+		for _, policy := range []Errors{{Row: Stop, Record: Stop}, {Row: DeadLetter, Record: DeadLetter},
+			{Row: Skip, Record: Skip}, {}} {
 			t.Run(fmt.Sprintf("exactly once %t, %s, %s", exactlyOnce, policy.Row, policy.Record), func(t *testing.T) {
 				for seed := range seeds {
 					synctest.Test(t, func(t *testing.T) {
@@ -278,7 +282,8 @@ func TestRefusedDeadLetterFails(t *testing.T) {
 			c := w.start(t)
 			settle()
 			s := c.Status()
-			if s.State != Failed || s.LastError.Code != "dead_letter_refused" || s.LastError.Row == 0 || s.LastError.GTID.IsZero() {
+			if s.State != Failed || s.LastError.Code != "dead_letter_refused" || s.LastError.Row == 0 ||
+				s.LastError.GTID.IsZero() {
 				t.Fatalf("%s %+v", s.State, s.LastError)
 			}
 			w.mu.Lock()
@@ -290,7 +295,8 @@ func TestRefusedDeadLetterFails(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := w.DecideRow(t.Context(), RowDecision{Row: row, Action: Skip, Cause: "record_too_large", Message: "by hand", By: "operator"}); err != nil {
+			if err := w.DecideRow(t.Context(), RowDecision{Row: row, Action: Skip, Cause: "record_too_large", Message: "by hand",
+				By: "operator"}); err != nil {
 				t.Fatal(err)
 			}
 			settle()
@@ -313,8 +319,10 @@ func TestStatusListsUnpublishedRows(t *testing.T) {
 		c := w.start(t)
 		settle()
 		s := c.Status()
-		if s.Unpublished != uint64(len(w.bad.row)) || len(s.LastUnpublished) != maxLastUnpublished || s.Published != w.rows-s.Unpublished {
-			t.Fatalf("%d not published, %d listed, %d published of %d", s.Unpublished, len(s.LastUnpublished), s.Published, w.rows)
+		if s.Unpublished != uint64(len(w.bad.row)) || len(s.LastUnpublished) != maxLastUnpublished ||
+			s.Published != w.rows-s.Unpublished {
+			t.Fatalf("%d not published, %d listed, %d published of %d", s.Unpublished, len(s.LastUnpublished), s.Published,
+				w.rows)
 		}
 		for _, r := range s.LastUnpublished {
 			if r.GTID.IsZero() || r.Cause != "row_refused" || r.Message != "no such topic" || r.Action != Skip || r.At.IsZero() {
@@ -365,7 +373,8 @@ func TestDecisionIsStoredFirst(t *testing.T) {
 	w.bad.policy = Errors{Record: Skip}
 	c := w.connector()
 	refused := &RecordError{Commit: w.binlog[0].Commit, RowKnown: true, Poison: true, Err: errSim}
-	if past, err := c.passes(t.Context(), refused); past || !errors.Is(err, errSim) || errors.As(err, new(*RecordError)) || !retryable(err) {
+	if past, err := c.passes(t.Context(), refused); past || !errors.Is(err, errSim) || errors.As(err, new(*RecordError)) ||
+		!retryable(err) {
 		t.Errorf("passed %v, %v", past, err)
 	}
 	w.faults = 0
@@ -422,7 +431,8 @@ func TestRowsWaitForTheEncoder(t *testing.T) {
 				time.Sleep(100 * time.Millisecond) // a session is at work just now
 				synctest.Wait()
 			}
-			if s.State != StateRunning || s.Unpublished != 0 || s.LastError == nil || s.LastError.Code != "row_refused" || s.LastError.RetryAt.IsZero() {
+			if s.State != StateRunning || s.Unpublished != 0 || s.LastError == nil || s.LastError.Code != "row_refused" ||
+				s.LastError.RetryAt.IsZero() {
 				t.Errorf("%s: %s, %d not published, %+v", policy, s.State, s.Unpublished, s.LastError)
 			}
 			w.mu.Lock()

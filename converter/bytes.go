@@ -42,7 +42,8 @@ func (c BinaryDataConverter) Append(dst []byte, s *Schema, v any) (out []byte, i
 		}
 	}
 	if c.Delegate == nil {
-		return dst, false, dataError("BinaryDataConverter", "takes bytes only, not "+describe(s)+", since it has no delegate.converter.type")
+		return dst, false, dataError("BinaryDataConverter",
+			"takes bytes only, not "+describe(s)+", since it has no delegate.converter.type")
 	}
 	return c.Delegate.Append(dst, s, v)
 }

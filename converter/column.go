@@ -88,7 +88,8 @@ type RowSchema struct {
 // it sees the same *schema.Table.
 func ForTable(prefix string, t *schema.Table, m Modes) *RowSchema {
 	topic := sanitize(prefix + "." + t.Database + "." + t.Table)
-	rs := &RowSchema{Table: t, Columns: make([]Column, len(t.Columns)), ValueName: AdjustName(m.SchemaNames, topic+".Value", true)}
+	rs := &RowSchema{Table: t, Columns: make([]Column, len(t.Columns)),
+		ValueName: AdjustName(m.SchemaNames, topic+".Value", true)}
 	for i := range t.Columns {
 		b := builder{col: &t.Columns[i], modes: m, out: &rs.Columns[i]}
 		b.build()

@@ -38,7 +38,8 @@ func TestColumnValueOfReadRows(t *testing.T) {
 		{"set with backslash", set, `e\f,g`, `e\\f,g`, `e\f,g`},
 		{"timestamp fraction", stamp, "2024-01-01 00:00:03.120", "2024-01-01T00:00:03.120Z", "2024-01-01T00:00:03.12Z"},
 		{"timestamp zero fraction", stamp, "2024-01-01 00:00:03.000", "2024-01-01T00:00:03.000Z", "2024-01-01T00:00:03Z"},
-		{"timestamp tens of seconds", schema.Column{Type: schema.Timestamp}, "2024-01-01 00:00:30", "2024-01-01T00:00:30Z", "2024-01-01T00:00:30Z"},
+		{"timestamp tens of seconds", schema.Column{Type: schema.Timestamp}, "2024-01-01 00:00:30", "2024-01-01T00:00:30Z",
+			"2024-01-01T00:00:30Z"},
 		{"year 0", schema.Column{Type: schema.Year}, int64(0), int64(1900), int64(2000)},
 		{"float", schema.Column{Type: schema.Float, Scale: -1}, float32(123456789), float32(123456789), float32(123456789)},
 		{"json text of the server", schema.Column{Type: schema.JSON}, `{"a": 1}`, `{"a": 1}`, `{"a": 1}`},
@@ -60,7 +61,8 @@ func TestFloatOfReadRowsWithQuirks(t *testing.T) {
 	m := DefaultModes()
 	m.Quirks = true
 	col := column(t, schema.Column{Type: schema.Float, Scale: -1}, m)
-	for _, c := range []struct{ raw, want float32 }{{123456789, 123457000}, {16777216, 16777200}, {3.14, 3.14}, {-0.001, -0.001}, {0, 0}} {
+	for _, c := range []struct{ raw, want float32 }{{123456789, 123457000}, {16777216, 16777200}, {3.14, 3.14},
+		{-0.001, -0.001}, {0, 0}} {
 		if got, err := col.Value(c.raw, schema.Read); err != nil || got != c.want {
 			t.Errorf("%v is read as %v, %v, want %v", c.raw, got, err, c.want)
 		}
@@ -114,7 +116,8 @@ func TestColumnValueRefuses(t *testing.T) {
 func TestColumnValueLostWithQuirks(t *testing.T) {
 	m := DefaultModes()
 	m.Time, m.Quirks = TimeConnect, true
-	if v, err := column(t, schema.Column{Type: schema.Time, Nullable: true}, m).Value("-00:00:01", schema.Insert); v != nil || err != nil {
+	if v, err := column(t, schema.Column{Type: schema.Time, Nullable: true}, m).Value("-00:00:01",
+		schema.Insert); v != nil || err != nil {
 		t.Errorf("nullable: %v, %v", v, err)
 	}
 	if v, err := column(t, schema.Column{Type: schema.Time}, m).Value("-00:00:01", schema.Insert); err == nil {
@@ -141,23 +144,33 @@ func TestColumnDefaults(t *testing.T) {
 		col         schema.Column
 		right, with any
 	}{
-		{"bigint unsigned beyond 63 bits", schema.Column{Type: schema.BigInt, Unsigned: true, Default: def("18446744073709551615")}, int64(-1), int64(9223372036854775807)},
-		{"bigint beyond 53 bits", schema.Column{Type: schema.BigInt, Default: def("9007199254740993")}, int64(9007199254740993), int64(9007199254740992)},
-		{"bigint least", schema.Column{Type: schema.BigInt, Default: def("-9223372036854775808")}, int64(-9223372036854775808), int64(-9223372036854775808)},
+		{"bigint unsigned beyond 63 bits", schema.Column{Type: schema.BigInt, Unsigned: true,
+			Default: def("18446744073709551615")}, int64(-1), int64(9223372036854775807)},
+		{"bigint beyond 53 bits", schema.Column{Type: schema.BigInt, Default: def("9007199254740993")},
+			int64(9007199254740993), int64(9007199254740992)},
+		{"bigint least", schema.Column{Type: schema.BigInt, Default: def("-9223372036854775808")},
+			int64(-9223372036854775808), int64(-9223372036854775808)},
 		{"text with a quote", schema.Column{Type: schema.VarChar, Default: def("x'y")}, "x'y", "x''y"},
 		{"text", schema.Column{Type: schema.VarChar, Default: def("")}, "", ""},
-		{"binary in hex is padded", schema.Column{Type: schema.Binary, Length: 4, Default: def("0x6162")}, []byte("ab\x00\x00"), []byte(`ab\0\0`)},
-		{"varbinary in hex", schema.Column{Type: schema.VarBinary, Length: 4, Default: def("0x00FF")}, []byte{0, 0xff}, []byte("00F")},
-		{"varbinary with escapes", schema.Column{Type: schema.VarBinary, Length: 9, Default: def("0x0A5C27C3A9")}, []byte("\n\\'é"), []byte(`\n\\''é`)},
-		{"decimal", schema.Column{Type: schema.Decimal, Length: 10, Scale: 2, Default: def("1.5")}, Decimal("1.50"), Decimal("1.50")},
+		{"binary in hex is padded", schema.Column{Type: schema.Binary, Length: 4, Default: def("0x6162")},
+			[]byte("ab\x00\x00"), []byte(`ab\0\0`)},
+		{"varbinary in hex", schema.Column{Type: schema.VarBinary, Length: 4, Default: def("0x00FF")}, []byte{0, 0xff},
+			[]byte("00F")},
+		{"varbinary with escapes", schema.Column{Type: schema.VarBinary, Length: 9, Default: def("0x0A5C27C3A9")},
+			[]byte("\n\\'é"), []byte(`\n\\''é`)},
+		{"decimal", schema.Column{Type: schema.Decimal, Length: 10, Scale: 2, Default: def("1.5")}, Decimal("1.50"),
+			Decimal("1.50")},
 		{"year of two digits", schema.Column{Type: schema.Year, Default: def("0000")}, int64(2000), int64(2000)},
 		{"zero date, nullable", schema.Column{Type: schema.Date, Nullable: true, Default: def("0000-00-00")}, nil, nil},
 		{"zero date, required", schema.Column{Type: schema.Date, Default: def("0000-00-00")}, int64(0), int64(0)},
 		{"number that is none", schema.Column{Type: schema.Int, Default: def("uuid()")}, nil, nil},
 		{"json", schema.Column{Type: schema.JSON, Default: def("{}")}, nil, nil},
-		{"now in a nullable timestamp", schema.Column{Type: schema.Timestamp, Nullable: true, DefaultExpr: "CURRENT_TIMESTAMP"}, nil, nil},
-		{"now in a required timestamp", schema.Column{Type: schema.Timestamp, DefaultExpr: "CURRENT_TIMESTAMP(6)"}, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
-		{"now in MariaDB", schema.Column{Type: schema.DateTime, Nullable: true, DefaultExpr: "current_timestamp()"}, int64(0), int64(0)},
+		{"now in a nullable timestamp", schema.Column{Type: schema.Timestamp, Nullable: true,
+			DefaultExpr: "CURRENT_TIMESTAMP"}, nil, nil},
+		{"now in a required timestamp", schema.Column{Type: schema.Timestamp, DefaultExpr: "CURRENT_TIMESTAMP(6)"},
+			"1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
+		{"now in MariaDB", schema.Column{Type: schema.DateTime, Nullable: true, DefaultExpr: "current_timestamp()"}, int64(0),
+			int64(0)},
 		{"another expression", schema.Column{Type: schema.DateTime, DefaultExpr: "(now() + interval 1 day)"}, nil, nil},
 	}
 	for _, c := range cases {
@@ -207,7 +220,8 @@ func TestForTableNamesAndKey(t *testing.T) {
 	if want := "My-Shop.___.out_box_1__.Value"; rs.ValueName != want {
 		t.Errorf("%s, want %s", rs.ValueName, want)
 	}
-	want := &Schema{Kind: Record, Name: "My-Shop.___.out_box_1__.Key", Fields: []Field{{"b", &Schema{Kind: String}}, {"a", &Schema{Kind: Int32}}}}
+	want := &Schema{Kind: Record, Name: "My-Shop.___.out_box_1__.Key",
+		Fields: []Field{{"b", &Schema{Kind: String}}, {"a", &Schema{Kind: Int32}}}}
 	if d := cmp.Diff(want, rs.Key, cmpopts.IgnoreUnexported(Schema{})); d != "" {
 		t.Error(d)
 	}

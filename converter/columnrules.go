@@ -40,12 +40,13 @@ type ColumnChange struct {
 
 // TruncateColumns cuts texts and bytes of more than length UTF-16 units or bytes.
 func TruncateColumns(matches func(string) (bool, error), length int) ColumnChange {
-	return ColumnChange{matches, Param{"truncateLength", strconv.Itoa(length)}, func(c *schema.Column) func(*Schema, any) (any, error) {
-		if n := declaredLength(c); n >= 0 && n <= length {
-			return nil
-		}
-		return truncate(length)
-	}}
+	return ColumnChange{matches, Param{"truncateLength", strconv.Itoa(length)},
+		func(c *schema.Column) func(*Schema, any) (any, error) {
+			if n := declaredLength(c); n >= 0 && n <= length {
+				return nil
+			}
+			return truncate(length)
+		}}
 }
 
 // MaskColumns puts length asterisks in place of each text, and of NULL.
@@ -63,7 +64,8 @@ func MaskColumns(matches func(string) (bool, error), length int) ColumnChange {
 // the length of the column. algorithm is one of config.HashAlgorithms. Version 1 of Debezium hashes
 // Java's serialized form of the text, version 2 the text. ok is false for an algorithm
 // that is not known.
-func HashColumns(matches func(string) (bool, error), algorithm, salt string, version int) (change ColumnChange, ok bool) {
+func HashColumns(matches func(string) (bool, error), algorithm, salt string,
+	version int) (change ColumnChange, ok bool) {
 	sum := hashes[algorithm]
 	if sum == nil {
 		return ColumnChange{}, false

@@ -16,7 +16,8 @@ func TestColumnRules(t *testing.T) {
 		t.Helper()
 		m := DefaultModes()
 		m.Columns = &ColumnRules{Changes: []ColumnChange{change}}
-		rs := ForTable("p", &schema.Table{Name: schema.Name{Database: "d", Table: "t"}, Columns: []schema.Column{col}, PrimaryKey: []int{0}}, m)
+		rs := ForTable("p", &schema.Table{Name: schema.Name{Database: "d", Table: "t"}, Columns: []schema.Column{col},
+			PrimaryKey: []int{0}}, m)
 		v, err := rs.Columns[0].Value(raw, schema.Insert)
 		if err != nil {
 			t.Fatal(err)

@@ -10,11 +10,13 @@ func text(optional bool) *Schema { return &Schema{Kind: String, Optional: option
 func blob(optional bool) *Schema { return &Schema{Kind: Bytes, Optional: optional} }
 
 func TestConvertersByValue(t *testing.T) {
-	jsonOn, jsonOff := NewJSONConverter(JSONOptions{Schemas: true, ReplaceNullWithDefault: true}), NewJSONConverter(JSONOptions{ReplaceNullWithDefault: true})
+	jsonOn, jsonOff := NewJSONConverter(JSONOptions{Schemas: true, ReplaceNullWithDefault: true}),
+		NewJSONConverter(JSONOptions{ReplaceNullWithDefault: true})
 	noDefaults := NewJSONConverter(JSONOptions{})
 	withDefault := &Schema{Kind: String, Optional: true, Default: "d"}
 	decimal := &Schema{Kind: Bytes, Name: DecimalName}
-	st := &Schema{Kind: Record, Fields: []Field{{"id", text(false)}, {"n", &Schema{Kind: Int32, Optional: true}}, {"d", withDefault}}}
+	st := &Schema{Kind: Record, Fields: []Field{{"id", text(false)}, {"n", &Schema{Kind: Int32, Optional: true}},
+		{"d", withDefault}}}
 	value := &Struct{Schema: st, Values: []any{`a"\é`, nil, nil}}
 	inner := &Schema{Kind: Record, Fields: []Field{{"b", blob(false)}}}
 	const null, refused = "<null>", "<refused>"
@@ -31,10 +33,13 @@ func TestConvertersByValue(t *testing.T) {
 		{"string struct leaves nulls out", StringConverter{}, st, value, `Struct{id=a"\é}`},
 		{"string array", StringConverter{}, &Schema{Kind: Array, Elem: text(true)}, []any{"a", nil, "b"}, "[a, null, b]"},
 		{"string bytes are themselves", StringConverter{}, blob(true), []byte{0, 0xff}, "\x00\xff"},
-		{"string bytes with quirks", StringConverter{Quirks: true}, blob(true), []byte{1, 2}, "java.nio.HeapByteBuffer[pos=0 lim=2 cap=2]"},
-		{"string bits with quirks", StringConverter{Quirks: true}, &Schema{Kind: Bytes, Name: BitsName}, []byte{1, 2}, "\x01\x02"},
+		{"string bytes with quirks", StringConverter{Quirks: true}, blob(true), []byte{1, 2},
+			"java.nio.HeapByteBuffer[pos=0 lim=2 cap=2]"},
+		{"string bits with quirks", StringConverter{Quirks: true}, &Schema{Kind: Bytes, Name: BitsName}, []byte{1, 2},
+			"\x01\x02"},
 		{"string bytes in a struct", StringConverter{}, inner, &Struct{Schema: inner, Values: []any{[]byte("x")}}, refused},
-		{"string bytes in a struct with quirks", StringConverter{Quirks: true}, inner, &Struct{Schema: inner, Values: []any{[]byte("x")}}, "Struct{b=java.nio.HeapByteBuffer[pos=0 lim=1 cap=1]}"},
+		{"string bytes in a struct with quirks", StringConverter{Quirks: true}, inner,
+			&Struct{Schema: inner, Values: []any{[]byte("x")}}, "Struct{b=java.nio.HeapByteBuffer[pos=0 lim=1 cap=1]}"},
 		{"string of a JSON document", StringConverter{}, text(true), []byte{jsonInt16, 5, 0}, "5"},
 		{"string of a broken JSON document", StringConverter{}, text(true), []byte{jsonInt16, 5}, refused},
 		{"bytes", ByteArrayConverter{}, blob(true), []byte("x"), "x"},
@@ -48,7 +53,8 @@ func TestConvertersByValue(t *testing.T) {
 		{"binary of text", BinaryDataConverter{}, text(true), "x", refused},
 		{"binary of text null", BinaryDataConverter{}, text(true), nil, refused},
 		{"binary of decimal", BinaryDataConverter{}, decimal, Decimal("1"), refused},
-		{"binary delegates", BinaryDataConverter{Delegate: jsonOn}, text(true), "x", `{"schema":{"type":"string","optional":true},"payload":"x"}`},
+		{"binary delegates", BinaryDataConverter{Delegate: jsonOn}, text(true), "x",
+			`{"schema":{"type":"string","optional":true},"payload":"x"}`},
 		{"binary delegates null", BinaryDataConverter{Delegate: jsonOff}, text(true), nil, "null"},
 		{"binary without schema delegates", BinaryDataConverter{Delegate: jsonOn}, nil, "x", `{"schema":null,"payload":"x"}`},
 		{"json tombstone", jsonOn, nil, nil, null},
@@ -57,7 +63,8 @@ func TestConvertersByValue(t *testing.T) {
 		{"json null required", jsonOff, text(false), nil, refused},
 		{"json null with default", jsonOff, withDefault, nil, `"d"`},
 		{"json null with default kept", noDefaults, withDefault, nil, "null"},
-		{"json escapes", jsonOff, text(true), "\"\\/<>&\b\t\n\f\r\x01\x1f\x7fé\u2028😀\ud7ff\uffff", "\"\\\"\\\\/<>&\\b\\t\\n\\f\\r\\u0001\\u001F\x7fé\u2028\\uD83D\\uDE00\ud7ff\uffff\""},
+		{"json escapes", jsonOff, text(true), "\"\\/<>&\b\t\n\f\r\x01\x1f\x7fé\u2028😀\ud7ff\uffff",
+			"\"\\\"\\\\/<>&\\b\\t\\n\\f\\r\\u0001\\u001F\x7fé\u2028\\uD83D\\uDE00\ud7ff\uffff\""},
 		{"json lone surrogate", jsonOff, text(true), "\xed\xa0\x80", `"\uD800"`},
 		{"json record", jsonOff, st, value, `{"id":"a\"\\é","n":null,"d":"d"}`},
 		{"json bytes", jsonOff, blob(true), []byte{1, 2}, `"AQI="`},
@@ -102,7 +109,8 @@ func TestConvertersByValue(t *testing.T) {
 
 func TestErrorsDoNotQuoteValues(t *testing.T) {
 	const secret = "very secret"
-	for _, c := range []Converter{ByteArrayConverter{}, BinaryDataConverter{}, NewJSONConverter(JSONOptions{Schemas: true, ReplaceNullWithDefault: true})} {
+	for _, c := range []Converter{ByteArrayConverter{}, BinaryDataConverter{},
+		NewJSONConverter(JSONOptions{Schemas: true, ReplaceNullWithDefault: true})} {
 		_, _, err := c.Append(nil, &Schema{Kind: Record, Name: "r"}, secret)
 		if err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%T: %v", c, err)

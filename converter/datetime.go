@@ -32,7 +32,8 @@ func (b *builder) dateTime() {
 	case b.modes.Time == TimeConnect:
 		name, convert = ConnectTimestampName, b.epochMillis
 	case b.modes.Time == TimeISOString:
-		b.set(&Schema{Kind: String, Name: "io.debezium.time.IsoTimestamp", Version: version1()}, "1970-01-01T00:00:00Z", b.isoDateTime)
+		b.set(&Schema{Kind: String, Name: "io.debezium.time.IsoTimestamp", Version: version1()}, "1970-01-01T00:00:00Z",
+			b.isoDateTime)
 		return
 	case b.modes.Time == TimeNanoseconds:
 		name, convert = NanoTimestampName, b.epochNanos

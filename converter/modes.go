@@ -62,7 +62,8 @@ func (m Modes) Validate() error {
 	return errors.Join(
 		oneOf("binary.handling.mode", m.Binary, BinaryBytes, BinaryBase64, BinaryBase64URLSafe, BinaryHex),
 		oneOf("decimal.handling.mode", m.Decimal, DecimalPrecise, DecimalDouble, DecimalString),
-		oneOf("time.precision.mode", m.Time, TimeAdaptiveMicroseconds, TimeConnect, TimeMicroseconds, TimeNanoseconds, TimeISOString),
+		oneOf("time.precision.mode", m.Time, TimeAdaptiveMicroseconds, TimeConnect, TimeMicroseconds, TimeNanoseconds,
+			TimeISOString),
 		oneOf("bigint.unsigned.handling.mode", m.BigintUnsigned, BigintLong, BigintPrecise),
 		oneOf("schema.name.adjustment.mode", m.SchemaNames, NamesAsTheyAre, NamesAvro, NamesAvroUnicode),
 	)

@@ -18,7 +18,8 @@ const (
 )
 
 // kinds are the types of which there are several of one kind.
-var kinds = map[string]Kind{TypeShort: Int16, TypeInteger: Int32, TypeLong: Int64, TypeFloat: Float32, TypeDouble: Float64}
+var kinds = map[string]Kind{TypeShort: Int16, TypeInteger: Int32, TypeLong: Int64, TypeFloat: Float32,
+	TypeDouble: Float64}
 
 // Classes returns the types by the Java classes that they stand for.
 func Classes() map[string]string {

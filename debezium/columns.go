@@ -38,7 +38,8 @@ func (c *connector) columnRules() {
 				continue
 			}
 			l, _ := c.get(key)
-			if patterns, ok := c.columnPatterns(l); ok && c.columnChange(l, fmt.Sprintf("columns.changes[%d]", number), option.action, m[1:]) {
+			if patterns, ok := c.columnPatterns(l); ok && c.columnChange(l, fmt.Sprintf("columns.changes[%d]", number),
+				option.action, m[1:]) {
 				c.set(l, fmt.Sprintf("columns.changes[%d].columns", number), patterns)
 				number++
 			}

@@ -111,7 +111,8 @@ func (c *connector) identity() {
 	case "":
 		c.refuse(c.absent("connector.class"), "is missing; it says that this is a Debezium MySQL or MariaDB connector")
 	default:
-		c.refuse(class, fmt.Sprintf("%s is another connector; only Debezium's MySqlConnector and MariaDbConnector are replaced here", class.value))
+		c.refuse(class, fmt.Sprintf("%s is another connector; only Debezium's MySqlConnector and MariaDbConnector are "+
+			"replaced here", class.value))
 	}
 }
 

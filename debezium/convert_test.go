@@ -95,7 +95,8 @@ func base() map[string]string {
 		"name": "orders", "connector.class": "io.debezium.connector.mysql.MySqlConnector",
 		"database.hostname": "mysql", "database.user": "u", "topic.prefix": "orders", "table.include.list": "shop.outbox",
 		"transforms": "outbox", "transforms.outbox.type": routerClass,
-		"key.converter": "StringConverter", "value.converter": "StringConverter", "producer.override.bootstrap.servers": "kafka:9092",
+		"key.converter": "StringConverter", "value.converter": "StringConverter",
+		"producer.override.bootstrap.servers": "kafka:9092",
 	}
 }
 
@@ -159,8 +160,10 @@ func TestB110EveryRuleIsTested(t *testing.T) {
 	}
 	for _, r := range rules() {
 		// Keys of other versions, of the embedded engine and of Connect's worker.
-		other := map[string]bool{"offset.flush.interval.ms": true, "offset.flush.timeout.ms": true, "errors.retry.delay.initial.ms": true, "custom.retriable.exception": true, "snapshot.new.tables": true}
-		legacy := strings.Contains(r.key, "whitelist") || strings.Contains(r.key, "blacklist") || r.key == "database.server.name"
+		other := map[string]bool{"offset.flush.interval.ms": true, "offset.flush.timeout.ms": true,
+			"errors.retry.delay.initial.ms": true, "custom.retriable.exception": true, "snapshot.new.tables": true}
+		legacy := strings.Contains(r.key, "whitelist") || strings.Contains(r.key, "blacklist") ||
+			r.key == "database.server.name"
 		if !r.prefix && !listed[r.key] && !other[r.key] && !legacy {
 			t.Errorf("%s is not in testdata/keys.txt", r.key)
 		}
@@ -180,11 +183,13 @@ func TestB110Misspellings(t *testing.T) {
 		"transforms.outbox.table.field.event.kye": "transforms.outbox.table.field.event.key",
 	} {
 		c, err := convertWith(map[string]string{key: "x", "value.converter": "JsonConverter"})
-		if err == nil || outcome(c, key) != Unknown || !strings.Contains(err.Error(), `c.properties: `+key+`: not a key of Debezium or Kafka Connect; did you mean "`+near+`"?`) {
+		if err == nil || outcome(c, key) != Unknown || !strings.Contains(err.Error(),
+			`c.properties: `+key+`: not a key of Debezium or Kafka Connect; did you mean "`+near+`"?`) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	if _, err := Convert(Options{TolerateUnknown: true, Connectors: []File{{"c", []byte("name=x\nfoo.bar=1")}}}); err == nil || strings.Contains(err.Error(), "foo.bar") {
+	if _, err := Convert(Options{TolerateUnknown: true, Connectors: []File{{"c",
+		[]byte("name=x\nfoo.bar=1")}}}); err == nil || strings.Contains(err.Error(), "foo.bar") {
 		t.Errorf("tolerated, but: %v", err)
 	}
 }
@@ -211,18 +216,27 @@ func TestValues(t *testing.T) {
 		"a port by reference":      {"database.port", "${env:PORT}", "source.port", "${env:PORT}"},
 		"blanks of a password":     {"database.password", "\\ x ", "source.password", "\\ x "},
 		"no headers":               {"extended.headers.enabled", "False", "headers.context", false},
-		"missing ignored, new":     {"transforms.outbox.table.field.additional.missing", "IGNORE", "outbox.missing_additional", "ignore"},
-		"missing ignored, old":     {"transforms.outbox.table.fields.additional.error.on.missing", "false", "", Harmless},
-		"a regex with blanks":      {"transforms.outbox.route.topic.regex", " (.*) ", "outbox.route_regex", "(.*) "}, // the properties format drops the first
-		"acks":                     {"producer.override.acks", "-1", "kafka.acks", Default},
-		"brokers with protocols":   {"producer.override.bootstrap.servers", "PLAINTEXT://a:1, b:2", "kafka.brokers", []string{"a:1", "b:2"}},
-		"a table list":             {"table.include.list", `shop\.outbox , billing.out_box`, "source.tables", []string{"shop.outbox", "billing.out_box"}},
-		"a table pattern":          {"table.include.list", `shop\.(outbox|events)`, "source.table_patterns", []string{`shop\.(outbox|events)`}},
-		"a bad pattern":            {"table.include.list", `shop\.(outbox`, "source.table_patterns", nil},
-		"several placements":       {"transforms.outbox.table.fields.additional.placement", "a:header,b:envelope:c:,", "outbox.additional", []string{"a:header", "b:envelope:c"}},
-		"too many parts":           {"transforms.outbox.table.fields.additional.placement", "a:b:c:d", "outbox.additional", nil},
-		"json is with schemas":     {"value.converter", "org.apache.kafka.connect.json.JsonConverter", "format.value.schemas", true},
-		"debezium's bytes":         {"value.converter", "io.debezium.converters.ByteArrayConverter", "format.value.type", "binary"},
+		"missing ignored, new": {"transforms.outbox.table.field.additional.missing", "IGNORE",
+			"outbox.missing_additional", "ignore"},
+		"missing ignored, old": {"transforms.outbox.table.fields.additional.error.on.missing", "false", "", Harmless},
+		// the properties format drops the first
+		"a regex with blanks": {"transforms.outbox.route.topic.regex", " (.*) ", "outbox.route_regex", "(.*) "},
+		"acks":                {"producer.override.acks", "-1", "kafka.acks", Default},
+		"brokers with protocols": {"producer.override.bootstrap.servers", "PLAINTEXT://a:1, b:2", "kafka.brokers",
+			[]string{"a:1", "b:2"}},
+		"a table list": {"table.include.list", `shop\.outbox , billing.out_box`, "source.tables",
+			[]string{"shop.outbox", "billing.out_box"}},
+		"a table pattern": {"table.include.list", `shop\.(outbox|events)`, "source.table_patterns",
+			[]string{`shop\.(outbox|events)`}},
+		"a bad pattern": {"table.include.list", `shop\.(outbox`, "source.table_patterns", nil},
+		"several placements": {"transforms.outbox.table.fields.additional.placement", "a:header,b:envelope:c:,",
+			"outbox.additional", []string{"a:header", "b:envelope:c"}},
+		"too many parts": {"transforms.outbox.table.fields.additional.placement", "a:b:c:d", "outbox.additional",
+			nil},
+		"json is with schemas": {"value.converter", "org.apache.kafka.connect.json.JsonConverter", "format.value.schemas",
+			true},
+		"debezium's bytes": {"value.converter", "io.debezium.converters.ByteArrayConverter", "format.value.type",
+			"binary"},
 		"a header converter alone": {"value.converter", "SimpleHeaderConverter", "format.value.type", nil},
 		"deletes skipped":          {"skipped.operations", "d, T", "outbox.skip_operations", []string{"d", "t"}},
 		"nothing skipped":          {"skipped.operations", "", "", Default},
@@ -235,7 +249,8 @@ func TestValues(t *testing.T) {
 		"no year adjuster":         {"enable.time.adjuster", "false", "values.adjust_years", false},
 		"renames no column":        {"field.name.adjustment.mode", "avro", "", Harmless},
 		"no mode of names":         {"field.name.adjustment.mode", "x", "", nil},
-		"arrays of a later one":    {"transforms.outbox.table.json.payload.empty.array.behavior", "optional_string", "", Harmless},
+		"arrays of a later one": {"transforms.outbox.table.json.payload.empty.array.behavior", "optional_string", "",
+			Harmless},
 		"queue bytes":              {"max.queue.size.in.bytes", "1048576", "limits.queue_bytes", "1048576"},
 		"no bound of the queue":    {"max.queue.size.in.bytes", "0", "", Harmless},
 		"schemas that nobody sees": {"include.schema.comments", "true", "", Harmless},
@@ -264,7 +279,8 @@ func TestValues(t *testing.T) {
 			if diff := cmp.Diff(test.want, setting(c, test.path)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if _, err := (&config.Builder{KeepReferences: true}).Build(c.Layer()); err != nil && !strings.Contains(err.Error(), "not available yet") {
+			if _, err := (&config.Builder{KeepReferences: true}).Build(c.Layer()); err != nil &&
+				!strings.Contains(err.Error(), "not available yet") {
 				t.Error(err)
 			}
 		})
@@ -285,7 +301,8 @@ func TestOptionsOfReleases(t *testing.T) {
 		{"3.5", router + "table.field.additional.missing", "ignore", "outbox.missing_additional", nil},
 		{"3.7", router + "table.field.additional.missing", "ignore", "outbox.missing_additional", "ignore"},
 		{"3.6", router + "table.json.payload.empty.array.behavior", "optional_string", "outbox.json_empty_array", nil},
-		{"3.7", router + "table.json.payload.empty.array.behavior", "optional_string", "outbox.json_empty_array", "optional_string"},
+		{"3.7", router + "table.json.payload.empty.array.behavior", "optional_string", "outbox.json_empty_array",
+			"optional_string"},
 	} {
 		c, err := convertWith(map[string]string{test.key: test.value, ownPrefix + "debezium.compat": test.release})
 		if err != nil {
@@ -295,7 +312,8 @@ func TestOptionsOfReleases(t *testing.T) {
 			t.Errorf("%s with %s=%s: %s is %v, want %v", test.release, test.key, test.value, test.path, got, test.want)
 		}
 	}
-	values := "name=x\n" + router + "table.field.additional.missing=ignore\ntransforms=outbox\n" + router + "type=" + routerClass
+	values := "name=x\n" + router + "table.field.additional.missing=ignore\ntransforms=outbox\n" + router + "type=" +
+		routerClass
 	c, _ := Convert(Options{Release: "3.4", Connectors: []File{{"c", []byte(values)}}})
 	if got := outcome(c, router+"table.field.additional.missing"); got != Harmless {
 		t.Errorf("the release of the options is not followed: %v", got)
@@ -304,7 +322,8 @@ func TestOptionsOfReleases(t *testing.T) {
 
 func TestFieldNamesThatWouldChange(t *testing.T) {
 	for mode, column := range map[string]string{"avro": "order-id", "avro_unicode": "order_id"} {
-		c, err := convertWith(map[string]string{"field.name.adjustment.mode": mode, "transforms.outbox.table.fields.additional.placement": column + ":header"})
+		c, err := convertWith(map[string]string{"field.name.adjustment.mode": mode,
+			"transforms.outbox.table.fields.additional.placement": column + ":header"})
 		if err == nil || outcome(c, "field.name.adjustment.mode") != Unsupported {
 			t.Errorf("%s renames %s, but: %v", mode, column, err)
 		}
@@ -328,7 +347,8 @@ func TestOwnKeysWin(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := built.Connectors[0]
-	if k.Kafka.Compression != "zstd" || k.Kafka.Delivery != config.AtLeastOnce || k.Source.Table != "shop.events" || built.Node.DataDir != "/data" || k.Format.Value.Type != converter.TypeBytes {
+	if k.Kafka.Compression != "zstd" || k.Kafka.Delivery != config.AtLeastOnce || k.Source.Table != "shop.events" ||
+		built.Node.DataDir != "/data" || k.Format.Value.Type != converter.TypeBytes {
 		t.Errorf("got %+v in %s", k, built.Node.DataDir)
 	}
 	c, err = convertWith(map[string]string{"snapshot.mode": "no_data", "binlog.outbox.kafka.compresion": "zstd"})
@@ -343,7 +363,8 @@ func TestOwnKeysWin(t *testing.T) {
 
 func TestListeners(t *testing.T) {
 	for listeners, want := range map[string]string{
-		"http://:8083": ":8083 remote", "http://0.0.0.0:8083,https://x:1": "0.0.0.0:8083 remote", "HTTP://localhost:80": "localhost:80", "http://[::1]:80": "[::1]:80",
+		"http://:8083": ":8083 remote", "http://0.0.0.0:8083,https://x:1": "0.0.0.0:8083 remote",
+		"HTTP://localhost:80": "localhost:80", "http://[::1]:80": "[::1]:80",
 		"https://:8443": "", "8083": "", "": "127.0.0.1:8083", ",": "127.0.0.1:8083",
 	} {
 		c, err := Convert(Options{Worker: &File{"w", []byte("listeners=" + listeners)}})
@@ -365,7 +386,8 @@ func TestListeners(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %s, want %s", listeners, got, want)
 		}
-		if told := strings.Contains(c.Lines[0].Text, "the first address alone"); told != strings.Contains(listeners, ",http") {
+		if told := strings.Contains(c.Lines[0].Text, "the first address alone"); told != strings.Contains(listeners,
+			",http") {
 			t.Errorf("%s: %s", listeners, c.Lines[0].Text)
 		}
 	}
@@ -388,10 +410,12 @@ func TestPredicates(t *testing.T) {
 		"an alias, part of a topic": {guard("TopicNameMatches", `.*outbox`, "false", "shop.outbox"), true, "shop.outbox"},
 		"all but heartbeats":        {guard(matches, `__debezium-heartbeat.*`, "true", "shop.outbox"), true, "shop.outbox"},
 		"another table beside it":   {guard(matches, `orders\.shop\.outbox`, "false", "shop.outbox,shop.orders"), false, nil},
-		"the signal table beside":   {merge(guard(matches, `orders\.shop\.outbox`, "false", "shop.outbox,shop.signals"), "signal.data.collection", "shop.signals"), false, nil},
-		"none of the tables":        {guard(matches, `other\.shop\.outbox`, "false", "shop.outbox"), false, nil},
-		"patterns of tables":        {guard(matches, `orders\.shop\.outbox`, "false", `shop\..*`), false, nil},
-		"not a topic":               {guard("org.apache.kafka.connect.transforms.predicates.RecordIsTombstone", "", "true", "shop.outbox"), false, nil},
+		"the signal table beside": {merge(guard(matches, `orders\.shop\.outbox`, "false", "shop.outbox,shop.signals"),
+			"signal.data.collection", "shop.signals"), false, nil},
+		"none of the tables": {guard(matches, `other\.shop\.outbox`, "false", "shop.outbox"), false, nil},
+		"patterns of tables": {guard(matches, `orders\.shop\.outbox`, "false", `shop\..*`), false, nil},
+		"not a topic": {guard("org.apache.kafka.connect.transforms.predicates.RecordIsTombstone", "", "true",
+			"shop.outbox"), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := convertWith(test.changes)
@@ -432,8 +456,10 @@ func TestDatabaseLists(t *testing.T) {
 
 func TestPlainTable(t *testing.T) {
 	for pattern, want := range map[string]string{
-		"shop.outbox": "shop.outbox", `shop\.outbox`: "shop.outbox", `my-db\.out_box2`: "my-db.out_box2", `a\.b\$c`: "a.b$c", `订单\.发件箱`: "订单.发件箱",
-		`shop\.out.*`: "", `shop\.outbox|x`: "", "outbox": "", `a\.b\.c`: "", `a.b.c`: "", `\.b`: "", `a\.`: "", `shop\.outbox\d`: "", `a\.b$`: "", "": "",
+		"shop.outbox": "shop.outbox", `shop\.outbox`: "shop.outbox", `my-db\.out_box2`: "my-db.out_box2", `a\.b\$c`: "a.b$c",
+		`订单\.发件箱`:     "订单.发件箱",
+		`shop\.out.*`: "", `shop\.outbox|x`: "", "outbox": "", `a\.b\.c`: "", `a.b.c`: "", `\.b`: "", `a\.`: "",
+		`shop\.outbox\d`: "", `a\.b$`: "", "": "",
 	} {
 		name, ok := plainTable(pattern)
 		if got := name[0] + "." + name[1]; ok != (want != "") || ok && got != want {
@@ -454,10 +480,12 @@ func TestJAAS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]jaasOption{{"username", `a;="b`}, {"password", ""}, {"x", "y"}}, got, cmp.AllowUnexported(jaasOption{})); diff != "" {
+	if diff := cmp.Diff([]jaasOption{{"username", `a;="b`}, {"password", ""}, {"x", "y"}}, got,
+		cmp.AllowUnexported(jaasOption{})); diff != "" {
 		t.Error(diff)
 	}
-	for _, bad := range []string{"", "org.M", "org.M required", `org.M required password="hunter2"`, `org.M required password="hunter2;`, `org.M required password "hunter2";`, `org.M required password=;`} {
+	for _, bad := range []string{"", "org.M", "org.M required", `org.M required password="hunter2"`,
+		`org.M required password="hunter2;`, `org.M required password "hunter2";`, `org.M required password=;`} {
 		if _, err := parseJAAS(bad); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", bad, err)
 		}
@@ -466,15 +494,20 @@ func TestJAAS(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"cut off":        {"{\n \"name\": \"a\",\n", "c.json:2:13: not valid JSON: it ends too early"},
-		"a wrong sign":   {"{\n \"name\" = 1}", "c.json:2:8: not valid JSON: invalid character '=' after object key"},
-		"twice":          {`{"name": "a", "x": "1", "x": "2"}`, `c.json: "x" is given twice`},
-		"two of them":    {`{"name": "a"} {"name": "b"}`, "c.json: more text behind the JSON object; a file holds one connector"},
-		"a list":         {`{"name": "a", "config": {"x": [1, {"a": 2}]}}`, `c.json: "x" is not a text; in a connector's configuration all values are`},
-		"an object":      {`{"name": "a", "x": {}}`, `c.json: "x" is not a text; in a connector's configuration all values are`},
-		"names differ":   {`{"name": "a", "config": {"name": "b"}}`, `c.json: the name is "a" outside and "b" inside of "config"; Connect refuses that too`},
-		"beside config":  {`{"nane": "a", "config": {}}`, `c.json: "nane" stands beside "config" and means nothing there`},
-		"stopped":        {`{"name": "a", "initial_state": "STOPPED", "config": {}}`, "c.json: initial_state STOPPED is not possible; take it out and pause the connector once it runs"},
+		"cut off":      {"{\n \"name\": \"a\",\n", "c.json:2:13: not valid JSON: it ends too early"},
+		"a wrong sign": {"{\n \"name\" = 1}", "c.json:2:8: not valid JSON: invalid character '=' after object key"},
+		"twice":        {`{"name": "a", "x": "1", "x": "2"}`, `c.json: "x" is given twice`},
+		"two of them": {`{"name": "a"} {"name": "b"}`,
+			"c.json: more text behind the JSON object; a file holds one connector"},
+		"a list": {`{"name": "a", "config": {"x": [1, {"a": 2}]}}`,
+			`c.json: "x" is not a text; in a connector's configuration all values are`},
+		"an object": {`{"name": "a", "x": {}}`,
+			`c.json: "x" is not a text; in a connector's configuration all values are`},
+		"names differ": {`{"name": "a", "config": {"name": "b"}}`,
+			`c.json: the name is "a" outside and "b" inside of "config"; Connect refuses that too`},
+		"beside config": {`{"nane": "a", "config": {}}`, `c.json: "nane" stands beside "config" and means nothing there`},
+		"stopped": {`{"name": "a", "initial_state": "STOPPED", "config": {}}`,
+			"c.json: initial_state STOPPED is not possible; take it out and pause the connector once it runs"},
 		"bad properties": {"name=\\u00zz", "c.json: not a Java properties file; check its \\u escapes"},
 		"deep":           {strings.Repeat(`{"a":`, 30), "c.json: nested too deeply"},
 	} {
@@ -490,7 +523,8 @@ func TestBadFiles(t *testing.T) {
 
 func TestSeveralFilesAtOnce(t *testing.T) {
 	c, err := Convert(Options{Connectors: []File{
-		{"a.json", []byte(`{"name": "a", "foo": "1"}`)}, {"b.json", []byte(`{`)}, {"c.json", []byte(`{"name": "c", "bar": "1"}`)},
+		{"a.json", []byte(`{"name": "a", "foo": "1"}`)}, {"b.json", []byte(`{`)},
+		{"c.json", []byte(`{"name": "c", "bar": "1"}`)},
 	}})
 	if err == nil {
 		t.Fatal("no problems")
@@ -604,7 +638,8 @@ func TestListsAreJavasPatterns(t *testing.T) {
 // What has no effect is not reported as taken.
 func TestTracingIsNotTakenOver(t *testing.T) {
 	const prefix = "transforms.outbox.tracing."
-	c, err := convertWith(map[string]string{prefix + "span.context.field": "trace", prefix + "operation.name": "x", prefix + "with.context.field.only": "false"})
+	c, err := convertWith(map[string]string{prefix + "span.context.field": "trace", prefix + "operation.name": "x",
+		prefix + "with.context.field.only": "false"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -626,7 +661,8 @@ func TestTracingIsNotTakenOver(t *testing.T) {
 
 // Options that came with a release count since then, by its number.
 func TestReleasesOfOptions(t *testing.T) {
-	for release, want := range map[string]any{"3.6": nil, "3.7": "optional_string", "3.10": "optional_string", "4.0": "optional_string"} {
+	for release, want := range map[string]any{"3.6": nil, "3.7": "optional_string", "3.10": "optional_string",
+		"4.0": "optional_string"} {
 		c, err := convertWith(map[string]string{"transforms.outbox.table.json.payload.empty.array.behavior": "optional_string", "binlog.outbox.debezium.compat": release})
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,8 @@ func converterType(class string) (string, bool) {
 	// Aliases of those whose short name is their own.
 	for full, t := range converterTypes {
 		name := full[strings.LastIndexByte(full, '.')+1:]
-		if full != "io.debezium.converters.ByteArrayConverter" && (class == name || class == strings.TrimSuffix(name, "Converter")) {
+		if full != "io.debezium.converters.ByteArrayConverter" && (class == name ||
+			class == strings.TrimSuffix(name, "Converter")) {
 			return t, true
 		}
 	}
@@ -58,7 +59,8 @@ func (c *connector) converter(part string, class located, get func(string) (loca
 	}
 	t, ok := converterType(class.value)
 	if !ok || t == converter.TypeSimple && part != "header" {
-		c.refuse(class, strings.TrimSpace(class.value)+" is not possible; StringConverter, JsonConverter, ByteArrayConverter, BinaryDataConverter and Connect's converters of numbers and booleans are")
+		c.refuse(class, strings.TrimSpace(class.value)+" is not possible; StringConverter, JsonConverter, "+
+			"ByteArrayConverter, BinaryDataConverter and Connect's converters of numbers and booleans are")
 		for _, key := range options {
 			l, _ := get(key)
 			c.harmless(l, "of that converter")
@@ -84,10 +86,12 @@ func (c *connector) converter(part string, class located, get func(string) (loca
 			c.same(l, "so it is here")
 		case option == "converter.encoding":
 			c.refuse(l, "texts are UTF-8")
-		case option == "converter.type" || option == "schemas.cache.size" || option == "schemas.enable" || strings.HasPrefix(option, "delegate."):
+		case option == "converter.type" || option == "schemas.cache.size" || option == "schemas.enable" ||
+			strings.HasPrefix(option, "delegate."):
 			c.harmless(l, "changes nothing for this converter")
 		default:
-			c.unknown(l, []string{class.key + ".schemas.enable", class.key + ".decimal.format", class.key + ".replace.null.with.default", class.key + ".delegate.converter.type"})
+			c.unknown(l, []string{class.key + ".schemas.enable", class.key + ".decimal.format",
+				class.key + ".replace.null.with.default", class.key + ".delegate.converter.type"})
 		}
 	}
 }
@@ -147,7 +151,8 @@ func (o *converterOptions) delegate(class located, path string) {
 	}
 	t, ok := converterType(l.value)
 	if !ok || t == converter.TypeSimple || t == converter.TypeBinary {
-		o.c.refuse(l, l.value+" is not possible; StringConverter, JsonConverter, ByteArrayConverter and Connect's converters of numbers and booleans are")
+		o.c.refuse(l, l.value+" is not possible; StringConverter, JsonConverter, ByteArrayConverter and Connect's "+
+			"converters of numbers and booleans are")
 		return
 	}
 	o.c.take(l, path+".delegate", t, "")

@@ -109,7 +109,8 @@ func IsSecretKey(key string) bool {
 		return config.IsSecret("connectors[0]." + path)
 	}
 	key = strings.ToLower(key)
-	for _, word := range []string{"password", "secret", "jaas.config", "keystore.key", "credential", "token.value", "basic.auth.user.info"} {
+	for _, word := range []string{"password", "secret", "jaas.config", "keystore.key", "credential", "token.value",
+		"basic.auth.user.info"} {
 		if strings.Contains(key, word) {
 			return true
 		}

@@ -37,7 +37,8 @@ func equivalentRules(prefix string) []rule {
 
 // ofAPart reports a key of the router, the producer or a converter.
 func ofAPart(key string) bool {
-	return strings.HasPrefix(key, routerPrefix) || strings.HasPrefix(key, overridePrefix) || strings.Contains(key, ".converter.")
+	return strings.HasPrefix(key, routerPrefix) || strings.HasPrefix(key, overridePrefix) ||
+		strings.Contains(key, ".converter.")
 }
 
 func equivalentRule(key string, e config.Equivalent) rule {

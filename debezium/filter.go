@@ -6,7 +6,8 @@ import "github.com/binlog-outbox/binlog-outbox/javaregex"
 // tables' rows it reads.
 func TableFilter(keys map[string]string) (func(database, table string) (bool, error), error) {
 	lists := map[string][]*javaregex.Pattern{}
-	for _, key := range []string{"table.include.list", "table.exclude.list", "database.include.list", "database.exclude.list"} {
+	for _, key := range []string{"table.include.list", "table.exclude.list", "database.include.list",
+		"database.exclude.list"} {
 		patterns, err := compileList(splitPatterns(keys[key]))
 		if err != nil {
 			return nil, err

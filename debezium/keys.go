@@ -15,18 +15,23 @@ import (
 // Debezium's MySQL and MariaDB connectors 2.7 to 3.6, and of Kafka Connect's
 // source connectors. Exact keys come before prefixes.
 var rules = sync.OnceValue(func() []rule {
-	return slices.Concat(equivalentRules(""), sourceRules(), snapshotRules(), dataRules(), connectRules(), runtimeRules(), legacyRules(), prefixRules())
+	return slices.Concat(equivalentRules(""), sourceRules(), snapshotRules(), dataRules(), connectRules(), runtimeRules(),
+		legacyRules(), prefixRules())
 })
 
 func sourceRules() []rule {
 	return slices.Concat([]rule{
-		only("gtid.source.filter.dml.events", "other origins' rows are not published without being counted; leave it out", "true"),
+		only("gtid.source.filter.dml.events", "other origins' rows are not published without being counted; leave it out",
+			"true"),
 		{key: "gtid.ignore.on.recovery", apply: ignoreGTID},
 	}, ignored("the connection is watched by the server's heartbeats (source.heartbeat)", "connect.keep.alive"),
 		ignored("server_id is derived from the node and the connector when it is not given", "database.server.id.offset"),
-		ignored("there is no JDBC driver here", "database.jdbc.driver", "database.protocol", "database.query.timeout.ms", "database.initial.statements", "driver.*"),
-		ignored("the binlog is read in another way", "binlog.buffer.size", "binlog.net.write.timeout", "binlog.net.read.timeout", "use.nongraceful.disconnect",
-			"min.row.count.to.stream.results", "query.fetch.size", "connection.validation.timeout.ms", "executor.shutdown.timeout.ms", "read.only", "log.position.check.enable"),
+		ignored("there is no JDBC driver here", "database.jdbc.driver", "database.protocol", "database.query.timeout.ms",
+			"database.initial.statements", "driver.*"),
+		ignored("the binlog is read in another way", "binlog.buffer.size", "binlog.net.write.timeout",
+			"binlog.net.read.timeout", "use.nongraceful.disconnect",
+			"min.row.count.to.stream.results", "query.fetch.size", "connection.validation.timeout.ms",
+			"executor.shutdown.timeout.ms", "read.only", "log.position.check.enable"),
 	)
 }
 
@@ -49,9 +54,12 @@ func snapshotRules() []rule {
 		{key: "snapshot.include.collection.list", apply: snapshotSelection},
 		{key: "snapshot.select.statement.overrides", apply: snapshotSelection},
 	}, ignored("the rows of the outbox are read in chunks, without locks and without a long transaction",
-		"snapshot.locking.mode", "snapshot.locking.mode.custom.name", "snapshot.lock.timeout.ms", "snapshot.fetch.size", "snapshot.max.threads",
-		"snapshot.max.threads.multiplier", "legacy.snapshot.max.threads", "snapshot.tables.order.by.row.count", "snapshot.delay.ms", "streaming.delay.ms",
-		"snapshot.scan.all.columns.force", "snapshot.new.tables", "snapshot.mode.custom.name", "snapshot.query.mode.custom.name", "snapshot.mode.configuration.based.*"),
+		"snapshot.locking.mode", "snapshot.locking.mode.custom.name", "snapshot.lock.timeout.ms", "snapshot.fetch.size",
+		"snapshot.max.threads",
+		"snapshot.max.threads.multiplier", "legacy.snapshot.max.threads", "snapshot.tables.order.by.row.count",
+		"snapshot.delay.ms", "streaming.delay.ms",
+		"snapshot.scan.all.columns.force", "snapshot.new.tables", "snapshot.mode.custom.name",
+		"snapshot.query.mode.custom.name", "snapshot.mode.configuration.based.*"),
 		ignored("there are no incremental snapshots without signals", "incremental.snapshot.*", "signal.poll.interval.ms"),
 	)
 }
@@ -77,13 +85,16 @@ func snapshotMode(c *connector, l located) {
 	case "recovery", "schema_only_recovery":
 		start, note = config.StartNever, "there is no schema history to recover; the position must be there"
 	case "always":
-		c.refuse(l, "always would publish all rows of the table again at each start of a node and each change of the leader; initial publishes them once")
+		c.refuse(l, "always would publish all rows of the table again at each start of a node and each change of the "+
+			"leader; initial publishes them once")
 		return
 	case "custom":
-		c.refuse(l, "custom is a Java class; initial, initial_only, when_needed, no_data and configuration_based are possible here")
+		c.refuse(l, "custom is a Java class; initial, initial_only, when_needed, no_data and configuration_based are "+
+			"possible here")
 		return
 	default:
-		c.refuse(l, (&wordError{l.value, []string{"initial", "initial_only", "when_needed", "no_data", "recovery", "never", "configuration_based"}}).Error())
+		c.refuse(l, (&wordError{l.value, []string{"initial", "initial_only", "when_needed", "no_data", "recovery", "never",
+			"configuration_based"}}).Error())
 		return
 	}
 	c.start = start
@@ -124,34 +135,44 @@ func configurationBased(c *connector, l located) {
 
 func snapshotSelection(c *connector, l located) {
 	mode, ok := c.get("snapshot.mode")
-	if ok && slices.Contains([]string{"no_data", "schema_only", "never", "recovery", "schema_only_recovery"}, mode.word()) || l.value == "" {
+	if ok && slices.Contains([]string{"no_data", "schema_only", "never", "recovery", "schema_only_recovery"},
+		mode.word()) || l.value == "" {
 		c.harmless(l, "no rows are read from the table at the start")
 		return
 	}
-	c.refuse(l, "at the start all rows of the outbox tables are published, or with snapshot.mode=no_data none; leave it out")
+	c.refuse(l,
+		"at the start all rows of the outbox tables are published, or with snapshot.mode=no_data none; leave it out")
 }
 
 func dataRules() []rule {
 	return slices.Concat([]rule{
 		{key: "field.name.adjustment.mode", apply: fieldNames},
-		only("event.processing.failure.handling.mode", "it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
-		only("event.deserialization.failure.handling.mode", "it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
-		only("inconsistent.schema.handling.mode", "it would lose rows in silence; a row that does not fit its table stops the connector here", "fail"),
+		only("event.processing.failure.handling.mode",
+			"it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
+		only("event.deserialization.failure.handling.mode",
+			"it would lose rows in silence; an event that can't be read stops the connector here", "fail"),
+		only("inconsistent.schema.handling.mode", "it would lose rows in silence; a row that does not fit its table stops "+
+			"the connector here", "fail"),
 		only("provide.transaction.metadata", "the topic with transaction boundaries is not written", "false"),
 		only("table.ignore.builtin", "tables of the server itself are no outboxes", "true"),
 		only("topic.delimiter", "topics are named by the router, and schemas with a dot", "."),
-		only("topic.naming.strategy", "topics are named by the router; the heartbeat topic and schema names follow Debezium's default strategy",
+		only("topic.naming.strategy", "topics are named by the router; the heartbeat topic and schema names follow "+
+			"Debezium's default strategy",
 			"io.debezium.schema.schematopicnamingstrategy", "io.debezium.schema.defaulttopicnamingstrategy"),
 		{key: "skipped.operations", apply: skippedOperations},
-	}, schemaOnly("it adds to schemas what is not known here; leave it out", []string{"false"}, "include.schema.comments", "column.propagate.source.type", "datatype.propagate.source.type"),
+	}, schemaOnly("it adds to schemas what is not known here; leave it out", []string{"false"}, "include.schema.comments",
+		"column.propagate.source.type", "datatype.propagate.source.type"),
 		[]rule{plugins("converters", "custom converters"), plugins("post.processors", "post processors")},
-		ignored("a value that can't be read stops the connector, with the transaction named", "event.converting.failure.handling.mode"),
+		ignored("a value that can't be read stops the connector, with the transaction named",
+			"event.converting.failure.handling.mode"),
 		ignored("the router drops deletes and their tombstones", "tombstones.on.delete"),
 		ignored("the router has its own key", "message.key.columns"),
 		ignored("updates of the outbox are passed over", "skip.messages.without.change"),
 		ignored("there is no topic of schema changes", "include.schema.changes"),
-		ignored("there is no schema history; table shapes come from the binlog and from the server", "schema.history.internal", "schema.history.internal.*", "database.history.*", "ddl.parser.type"),
-		ignored("the router drops what it is in", "sourceinfo.struct.maker", "transaction.metadata.factory", "unavailable.value.placeholder", "topic.transaction", "topic.cache.size"),
+		ignored("there is no schema history; table shapes come from the binlog and from the server",
+			"schema.history.internal", "schema.history.internal.*", "database.history.*", "ddl.parser.type"),
+		ignored("the router drops what it is in", "sourceinfo.struct.maker", "transaction.metadata.factory",
+			"unavailable.value.placeholder", "topic.transaction", "topic.cache.size"),
 	)
 }
 
@@ -259,18 +280,27 @@ func connectRules() []rule {
 			c.harmless(l, "what they tell stands in the log and in the metrics")
 		}},
 		only("openlineage.integration.enabled", "OpenLineage is not available; leave it out", "false"),
-	}, refused("the heartbeat topic is named by topic.heartbeat.prefix and topic.prefix; leave it out", "topic.heartbeat.name"),
-		ignored("a name from before Debezium 2.0, which passes over it too: it is topic.heartbeat.prefix", "heartbeat.topics.prefix"),
-		refused("nothing is written to the database, and the position moves on without it; leave it out, and have another job do what else it does", "heartbeat.action.query"),
+	}, refused("the heartbeat topic is named by topic.heartbeat.prefix and topic.prefix; leave it out",
+		"topic.heartbeat.name"),
+		ignored("a name from before Debezium 2.0, which passes over it too: it is topic.heartbeat.prefix",
+			"heartbeat.topics.prefix"),
+		refused("nothing is written to the database, and the position moves on without it; leave it out, and have another "+
+			"job do what else it does", "heartbeat.action.query"),
 		ignored("one connector is one task", "tasks.max", "tasks.max.enforce", "multi.partition.mode", "task.id"),
-		ignored("batches hold what has arrived while the one before was committed, within limits.*", "max.batch.size", "max.queue.size", "poll.interval.ms", "queue.provider.type"),
-		ignored("a batch of whole transactions is committed as soon as there is one", "transaction.boundary", "transaction.boundary.interval.ms"),
+		ignored("batches hold what has arrived while the one before was committed, within limits.*", "max.batch.size",
+			"max.queue.size", "poll.interval.ms", "queue.provider.type"),
+		ignored("a batch of whole transactions is committed as soon as there is one", "transaction.boundary",
+			"transaction.boundary.interval.ms"),
 		ignored("positions have a place of their own", "offset.flush.interval.ms", "offset.flush.timeout.ms"),
-		ignored("errors are logged with their reason, and retried as retry.* says", "errors.retry.timeout", "errors.retry.delay.max.ms", "errors.retry.delay.initial.ms"),
+		ignored("errors are logged with their reason, and retried as retry.* says", "errors.retry.timeout",
+			"errors.retry.delay.max.ms", "errors.retry.delay.initial.ms"),
 		ignored("every row that is skipped or dead-lettered is logged, up to a limit, and counted", "errors.log.enable"),
-		ignored("payloads are never logged; a dead letter (errors.row, errors.record) has them", "errors.log.include.messages"),
-		ignored("metrics have their own labels", "custom.metric.tags", "statistics.metrics.enabled", "advanced.metrics.enable"),
-		ignored("there is nothing of it here", "config.action.reload", "custom.sanitize.pattern", "custom.retriable.exception"),
+		ignored("payloads are never logged; a dead letter (errors.row, errors.record) has them",
+			"errors.log.include.messages"),
+		ignored("metrics have their own labels", "custom.metric.tags", "statistics.metrics.enabled",
+			"advanced.metrics.enable"),
+		ignored("there is nothing of it here", "config.action.reload", "custom.sanitize.pattern",
+			"custom.retriable.exception"),
 	)
 }
 
@@ -290,9 +320,11 @@ func tolerance(c *connector, l located) {
 	}
 	support, _ := c.worker.get("exactly.once.source.support")
 	required, _ := c.get("exactly.once.support")
-	text := "and errors.record, for what Kafka refuses for good; what may pass is waited for, where Connect drops it. dead_letter in their place keeps the rows"
+	text := "and errors.record, for what Kafka refuses for good; what may pass is waited for, where Connect drops it. " +
+		"dead_letter in their place keeps the rows"
 	if support.word() == "enabled" || required.word() == "required" {
-		text = "errors.record stays stop, since with exactly-once support a failed send fails Connect's task. dead_letter in its place keeps the rows"
+		text = "errors.record stays stop, since with exactly-once support a failed send fails Connect's task. dead_letter " +
+			"in its place keeps the rows"
 	} else if !c.own["errors.record"] {
 		c.set(l, "errors.record", string(config.OnErrorSkip))
 	}
@@ -338,15 +370,18 @@ func legacyRules() []rule {
 		{"database.whitelist", "database.include.list"}, {"database.blacklist", "database.exclude.list"},
 		{"column.whitelist", "column.include.list"}, {"column.blacklist", "column.exclude.list"},
 	} {
-		out = append(out, refused("is a key of Debezium 1.x, which later versions pass over; it is "+names[1]+" since", names[0])...)
+		out = append(out, refused("is a key of Debezium 1.x, which later versions pass over; it is "+names[1]+" since",
+			names[0])...)
 	}
 	return out
 }
 
 func prefixRules() []rule {
 	return slices.Concat(
-		ignored("is for sink connectors only, in Connect too; a source's dead letters are errors.row, errors.record and errors.dead_letter.topic", "errors.deadletterqueue.*"),
-		ignored("is for a sink connector or another client", "consumer.override.*", "admin.override.*", "schema.include.list", "schema.exclude.list"),
+		ignored("is for sink connectors only, in Connect too; a source's dead letters are errors.row, errors.record and "+
+			"errors.dead_letter.topic", "errors.deadletterqueue.*"),
+		ignored("is for a sink connector or another client", "consumer.override.*", "admin.override.*", "schema.include.list",
+			"schema.exclude.list"),
 		ignored("signals are not carried out, and signal.data.collection is refused", "signal.*"),
 		ignored("what they tell stands in the log and in the metrics", "notification.*"),
 		ignored("OpenLineage is not available", "openlineage.*"),

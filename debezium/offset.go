@@ -44,7 +44,8 @@ func (c *connector) unknownProviders() {
 		}
 		if provider := config.UnknownProvider(c.worker.providers(value)); l.Outcome == Taken && provider != "" {
 			c.lines[i].Outcome, c.lines[i].Setting = Unsupported, ""
-			c.lines[i].Text = fmt.Sprintf("refers to the configuration provider %s, which is not here: have an agent or a driver write the secret to a file, and refer to that with ${file:PATH:KEY} or ${file:PATH}", provider)
+			c.lines[i].Text = fmt.Sprintf("refers to the configuration provider %s, which is not here: have an agent or a "+
+				"driver write the secret to a file, and refer to that with ${file:PATH:KEY} or ${file:PATH}", provider)
 		}
 	}
 }

@@ -17,12 +17,14 @@ func TestNothingThatProtectsIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		return Convert(Options{
-			Worker:     &File{Name: "worker.properties", Data: []byte("bootstrap.servers=k:1\nlisteners=http://0.0.0.0:8083\n" + more)},
+			Worker: &File{Name: "worker.properties", Data: []byte("bootstrap.servers=k:1\nlisteners=http://0.0.0.0:8083\n" +
+				more)},
 			Connectors: []File{{Name: "c.json", Data: text}},
 		})
 	}
 	_, err := worker("rest.extension.classes=org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension\n")
-	if err == nil || !strings.Contains(err.Error(), "rest.extension.classes: is a Java class") || !strings.Contains(err.Error(), "admin.web_config") {
+	if err == nil || !strings.Contains(err.Error(), "rest.extension.classes: is a Java class") ||
+		!strings.Contains(err.Error(), "admin.web_config") {
 		t.Errorf("rest.extension.classes: %v", err)
 	}
 	if !strings.Contains(err.Error(), "c.json: database.password: refers to the configuration provider secretsManager") {

@@ -49,7 +49,8 @@ func parseProperties(f File) (*pairs, *config.Problem) {
 	list, err := loader.LoadBytes(f.Data)
 	if err != nil {
 		// The library's error may quote the file.
-		return nil, &config.Problem{Origin: config.Origin{File: f.Name}, Message: "not a Java properties file; check its \\u escapes"}
+		return nil, &config.Problem{Origin: config.Origin{File: f.Name},
+			Message: "not a Java properties file; check its \\u escapes"}
 	}
 	out := &pairs{}
 	for _, key := range list.Keys() {

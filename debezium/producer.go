@@ -15,7 +15,8 @@ func (c *connector) producer() {
 	var order []string
 	add := func(name string, l located) {
 		if old, ok := settings[name]; ok && old.file != l.file {
-			c.lines = append(c.lines, Line{File: old.file, Key: old.key, Outcome: Harmless, Text: overridePrefix + name + " wins in " + c.file})
+			c.lines = append(c.lines, Line{File: old.file, Key: old.key, Outcome: Harmless,
+				Text: overridePrefix + name + " wins in " + c.file})
 		} else if !ok {
 			order = append(order, name)
 		}
@@ -67,7 +68,8 @@ func (p *producer) brokers() {
 	case ok:
 		c.take(from, "kafka.brokers", splitBrokers(from.value), note)
 	default:
-		c.refuse(c.absent("bootstrap.servers"), "is not given; it stands in the file of the worker, so give that too with --worker, or "+ownPrefix+"kafka.brokers")
+		c.refuse(c.absent("bootstrap.servers"), "is not given; it stands in the file of the worker, so give that too with "+
+			"--worker, or "+ownPrefix+"kafka.brokers")
 	}
 }
 
@@ -103,20 +105,30 @@ func producerRules() []rule {
 			c.refuse(l, "interceptors are Java classes and may change records; leave them out")
 		}},
 	}, ignored("a batch holds what has arrived while the one before was committed, and is sent at once",
-		"linger.ms", "batch.size", "buffer.memory", "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms"),
+		"linger.ms", "batch.size", "buffer.memory", "partitioner.adaptive.partitioning.enable",
+		"partitioner.availability.timeout.ms"),
 		ignored("an error ends the batch, and everything since the last committed one is sent again",
-			"retries", "retry.backoff.ms", "retry.backoff.max.ms", "delivery.timeout.ms", "max.block.ms", "max.in.flight.requests.per.connection"),
+			"retries", "retry.backoff.ms", "retry.backoff.max.ms", "delivery.timeout.ms", "max.block.ms",
+			"max.in.flight.requests.per.connection"),
 		ignored("the transactional id is kafka.transactional_id_prefix and the connector's name", "transactional.id"),
 		ignored("keys and values are bytes already", "key.serializer", "value.serializer"),
-		ignored("the client has a way of its own to keep connections", "metadata.max.age.ms", "metadata.max.idle.ms", "connections.max.idle.ms", "reconnect.backoff.ms",
-			"reconnect.backoff.max.ms", "send.buffer.bytes", "receive.buffer.bytes", "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms",
-			"client.dns.lookup", "client.rack", "metadata.recovery.rebootstrap.trigger.ms", "compression.gzip.level", "compression.lz4.level", "compression.zstd.level",
+		ignored("the client has a way of its own to keep connections", "metadata.max.age.ms", "metadata.max.idle.ms",
+			"connections.max.idle.ms", "reconnect.backoff.ms",
+			"reconnect.backoff.max.ms", "send.buffer.bytes", "receive.buffer.bytes", "socket.connection.setup.timeout.ms",
+			"socket.connection.setup.timeout.max.ms",
+			"client.dns.lookup", "client.rack", "metadata.recovery.rebootstrap.trigger.ms", "compression.gzip.level",
+			"compression.lz4.level", "compression.zstd.level",
 			"bootstrap.controllers", "default.api.timeout.ms"),
-		ignored("metrics are served under /metrics", "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms", "enable.metrics.push", "metrics.context.*", "auto.include.jmx.reporter"),
-		ignored("protocol versions and ciphers are those of the TLS library", "ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites", "ssl.provider",
+		ignored("metrics are served under /metrics", "metric.reporters", "metrics.num.samples", "metrics.recording.level",
+			"metrics.sample.window.ms", "enable.metrics.push", "metrics.context.*", "auto.include.jmx.reporter"),
+		ignored("protocol versions and ciphers are those of the TLS library", "ssl.protocol", "ssl.enabled.protocols",
+			"ssl.cipher.suites", "ssl.provider",
 			"ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"),
-		ignored("tokens are fetched again when they run out", "sasl.login.refresh.*", "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms", "sasl.login.retry.*"),
-		ignored("is for brokers", "sasl.oauthbearer.jwks.*", "sasl.oauthbearer.expected.*", "sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name", "sasl.server.*"),
+		ignored("tokens are fetched again when they run out", "sasl.login.refresh.*", "sasl.login.connect.timeout.ms",
+			"sasl.login.read.timeout.ms", "sasl.login.retry.*"),
+		ignored("is for brokers", "sasl.oauthbearer.jwks.*", "sasl.oauthbearer.expected.*",
+			"sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name",
+			"sasl.server.*"),
 		ignored("Kerberos is not in use", "sasl.kerberos.*"),
 	)
 }
@@ -133,7 +145,8 @@ func (p *producer) simple(name string, l located) {
 			names = append(names, strings.TrimSuffix(l.key, name)+r.key)
 		}
 	}
-	for _, n := range []string{"bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config", "ssl.truststore.location"} {
+	for _, n := range []string{"bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config",
+		"ssl.truststore.location"} {
 		names = append(names, strings.TrimSuffix(l.key, name)+n)
 	}
 	p.c.unknown(l, names)

@@ -35,7 +35,8 @@ func (c *connector) transforms() {
 		}
 	}
 	if router == "" {
-		c.refuse(located{c.file, "transforms", chain.value}, "without "+routerClass+" this connector publishes change events, which is not possible here")
+		c.refuse(located{c.file, "transforms", chain.value},
+			"without "+routerClass+" this connector publishes change events, which is not possible here")
 	} else {
 		c.same(chain, "the outbox router")
 		c.router("transforms." + router + ".")
@@ -73,16 +74,19 @@ func splitList(text string) []string {
 func routerRules() []rule {
 	rules := append(equivalentRules(routerPrefix),
 		rule{key: "table.fields.additional.placement", apply: additional},
-		until("3.5", parsed("table.fields.additional.error.on.missing", "outbox.missing_additional", func(l located) (any, error) {
-			fail, err := boolean(l)
-			if fail {
-				return "error", err
-			}
-			return "ignore", err
-		})))
-	rules = append(rules, ignored("there is no tracing here: no span is sent, and no trace context becomes a header; send its column with table.fields.additional.placement",
+		until("3.5", parsed("table.fields.additional.error.on.missing", "outbox.missing_additional",
+			func(l located) (any, error) {
+				fail, err := boolean(l)
+				if fail {
+					return "error", err
+				}
+				return "ignore", err
+			})))
+	rules = append(rules, ignored("there is no tracing here: no span is sent, and no trace context becomes a header; "+
+		"send its column with table.fields.additional.placement",
 		"tracing.span.context.field", "tracing.operation.name", "tracing.with.context.field.only")...)
-	return append(rules, ignored("the router never reads it; send the column with table.fields.additional.placement", "table.field.event.type")...)
+	return append(rules, ignored("the router never reads it; send the column with table.fields.additional.placement",
+		"table.field.event.type")...)
 }
 
 // releaseLess compares releases such as "3.6" by their numbers.
@@ -102,7 +106,8 @@ func releaseLess(a, b string) bool {
 func since(release string, r rule) rule {
 	return rule{key: r.key, apply: func(c *connector, l located) {
 		if releaseLess(c.compat(), release) {
-			c.harmless(l, fmt.Sprintf("Debezium %s passes over it; it counts with %sdebezium.compat=%s", c.compat(), ownPrefix, release))
+			c.harmless(l, fmt.Sprintf("Debezium %s passes over it; it counts with %sdebezium.compat=%s", c.compat(), ownPrefix,
+				release))
 			return
 		}
 		r.apply(c, l)
@@ -113,7 +118,8 @@ func since(release string, r rule) rule {
 func until(release string, r rule) rule {
 	return rule{key: r.key, apply: func(c *connector, l located) {
 		if releaseLess(release, c.compat()) {
-			c.harmless(l, fmt.Sprintf("Debezium %s passes over it; it counts with %sdebezium.compat=%s", c.compat(), ownPrefix, release))
+			c.harmless(l, fmt.Sprintf("Debezium %s passes over it; it counts with %sdebezium.compat=%s", c.compat(), ownPrefix,
+				release))
 			return
 		}
 		r.apply(c, l)

@@ -67,7 +67,8 @@ func (c *connector) literal(l located) bool {
 	if !l.hasReference() {
 		return true
 	}
-	c.refuse(l, "a reference can't stand here, since what it stands for decides how the file is read; write the value itself")
+	c.refuse(l,
+		"a reference can't stand here, since what it stands for decides how the file is read; write the value itself")
 	return false
 }
 
@@ -88,9 +89,10 @@ func (e *wordError) Error() string {
 func ignored(why string, keys ...string) []rule {
 	out := make([]rule, len(keys))
 	for i, key := range keys {
-		out[i] = rule{key: strings.TrimSuffix(key, "*"), prefix: strings.HasSuffix(key, "*"), apply: func(c *connector, l located) {
-			c.harmless(l, why)
-		}}
+		out[i] = rule{key: strings.TrimSuffix(key, "*"), prefix: strings.HasSuffix(key, "*"),
+			apply: func(c *connector, l located) {
+				c.harmless(l, why)
+			}}
 	}
 	return out
 }
@@ -112,13 +114,14 @@ func only(key, reason string, values ...string) rule {
 func refused(reason string, keys ...string) []rule {
 	out := make([]rule, len(keys))
 	for i, key := range keys {
-		out[i] = rule{key: strings.TrimSuffix(key, "*"), prefix: strings.HasSuffix(key, "*"), apply: func(c *connector, l located) {
-			if l.value == "" {
-				c.same(l, "so it is here")
-				return
-			}
-			c.refuse(l, reason)
-		}}
+		out[i] = rule{key: strings.TrimSuffix(key, "*"), prefix: strings.HasSuffix(key, "*"),
+			apply: func(c *connector, l located) {
+				if l.value == "" {
+					c.same(l, "so it is here")
+					return
+				}
+				c.refuse(l, reason)
+			}}
 	}
 	return out
 }

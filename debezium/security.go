@@ -8,7 +8,8 @@ import (
 )
 
 // howToPEM is what to do with a Java key store.
-const howToPEM = "a Java key store can't be read here; export it as PEM (keytool -exportcert -rfc, or openssl pkcs12) and name the file with "
+const howToPEM = "a Java key store can't be read here; export it as PEM (keytool -exportcert -rfc, or openssl " +
+	"pkcs12) and name the file with "
 
 // sourceTLS turns database.ssl.* over.
 func (c *connector) sourceTLS() {
@@ -100,7 +101,8 @@ func (p *producer) unused(names ...string) {
 func (p *producer) tls(on bool) {
 	names := []string{
 		"ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password", "ssl.truststore.certificates",
-		"ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.password", "ssl.keystore.certificate.chain", "ssl.keystore.key",
+		"ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.password", "ssl.keystore.certificate.chain",
+		"ssl.keystore.key",
 		"ssl.key.password", "ssl.endpoint.identification.algorithm", "ssl.engine.factory.class",
 	}
 	if !on {
@@ -137,7 +139,9 @@ func (p *producer) tls(on bool) {
 		case p.c.own["kafka.tls.server_name"] || p.c.own["kafka.tls.insecure_skip_verify"]:
 			p.c.harmless(l, ownPrefix+"kafka.tls.server_name or insecure_skip_verify is given")
 		default:
-			p.c.refuse(l, "host names in certificates are always checked; give the name they hold with "+ownPrefix+"kafka.tls.server_name, or check nothing with "+ownPrefix+"kafka.tls.insecure_skip_verify")
+			p.c.refuse(l,
+				"host names in certificates are always checked; give the name they hold with "+ownPrefix+"kafka.tls.server_name, "+
+					"or check nothing with "+ownPrefix+"kafka.tls.insecure_skip_verify")
 		}
 	}
 	if l, ok := p.settings["ssl.engine.factory.class"]; ok {
@@ -170,7 +174,8 @@ func (p *producer) sasl(on bool) {
 	mechanism, hasMechanism := p.settings["sasl.mechanism"]
 	jaas, hasJAAS := p.settings["sasl.jaas.config"]
 	names := []string{
-		"sasl.mechanism", "sasl.jaas.config", "sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class",
+		"sasl.mechanism", "sasl.jaas.config", "sasl.client.callback.handler.class", "sasl.login.callback.handler.class",
+		"sasl.login.class",
 		"sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.header.urlencode",
 	}
 	if !on {
@@ -189,7 +194,8 @@ func (p *producer) sasl(on bool) {
 		}
 		c.refuse(mechanism, name+" is not possible; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER are")
 	}
-	for _, n := range []string{"sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class"} {
+	for _, n := range []string{"sasl.client.callback.handler.class", "sasl.login.callback.handler.class",
+		"sasl.login.class"} {
 		if l, ok := p.settings[n]; ok {
 			p.handler(l)
 		}
@@ -223,7 +229,8 @@ func (p *producer) handler(l located) {
 // jaas takes the options of a login module. Their values may be references.
 func (p *producer) jaas(mechanism string, l located) {
 	if strings.HasPrefix(l.value, "${") && strings.HasSuffix(l.value, "}") && strings.Count(l.value, "${") == 1 {
-		p.c.refuse(l, "can't be a reference as a whole, since it is taken apart; make the user and the password references, or use "+ownPrefix+"kafka.sasl.*")
+		p.c.refuse(l, "can't be a reference as a whole, since it is taken apart; make the user and the password "+
+			"references, or use "+ownPrefix+"kafka.sasl.*")
 		return
 	}
 	options, err := parseJAAS(l.value)
@@ -233,7 +240,8 @@ func (p *producer) jaas(mechanism string, l located) {
 	}
 	paths := map[string]string{"username": "user", "password": "password"}
 	if mechanism == "OAUTHBEARER" {
-		paths = map[string]string{"clientId": "client_id", "clientSecret": "client_secret", "scope": "scope", "oauth.token.endpoint.uri": "token_url"}
+		paths = map[string]string{"clientId": "client_id", "clientSecret": "client_secret", "scope": "scope",
+			"oauth.token.endpoint.uri": "token_url"}
 	}
 	extensions := map[string]string{}
 	for _, o := range options {

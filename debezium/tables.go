@@ -14,7 +14,8 @@ import (
 func (c *connector) tables() {
 	tables, hasTables := c.get("table.include.list")
 	databases, hasDatabases := c.get("database.include.list")
-	hasTables, hasDatabases = hasTables && strings.TrimSpace(tables.value) != "", hasDatabases && strings.TrimSpace(databases.value) != ""
+	hasTables, hasDatabases = hasTables && strings.TrimSpace(tables.value) != "", hasDatabases &&
+		strings.TrimSpace(databases.value) != ""
 	c.excludes()
 	switch {
 	case c.own["source.table"] || c.own["source.tables"] || c.own["source.table_patterns"]:
@@ -63,7 +64,8 @@ func (c *connector) includedTables(tables, databases located, hasDatabases bool)
 			}
 			patterns = append(patterns, p)
 		case !inDatabases:
-			c.refuse(tables, fmt.Sprintf("%s.%s is in no database of database.include.list, so it is never read; take it out", name[0], name[1]))
+			c.refuse(tables, fmt.Sprintf("%s.%s is in no database of database.include.list, so it is never read; take it out",
+				name[0], name[1]))
 			return
 		default:
 			names = append(names, quoted(name))
@@ -107,7 +109,8 @@ func (c *connector) includedDatabases(l located) {
 		patterns = append(patterns, of)
 	}
 	if _, ok := c.guarded(nil, patterns); ok {
-		c.take(l, "source.table_patterns", patterns, "every table of these databases is taken for an outbox, as the router does")
+		c.take(l, "source.table_patterns", patterns,
+			"every table of these databases is taken for an outbox, as the router does")
 	}
 }
 
@@ -158,7 +161,8 @@ func (c *connector) guarded(names, patterns []string) ([]string, bool) {
 		return names, true
 	}
 	if len(patterns) > 0 {
-		c.refuse(g.at, "can't be held against patterns of tables; name the outbox tables in full, with "+ownPrefix+"source.tables")
+		c.refuse(g.at,
+			"can't be held against patterns of tables; name the outbox tables in full, with "+ownPrefix+"source.tables")
 		return nil, false
 	}
 	prefix, _ := c.get("topic.prefix")
@@ -174,7 +178,8 @@ func (c *connector) guarded(names, patterns []string) ([]string, bool) {
 			outboxes = append(outboxes, name)
 		case strings.EqualFold(name, signals.value):
 		default:
-			c.refuse(g.at, fmt.Sprintf("keeps the router from %s, whose change events would be published as they are; that is not possible here", name))
+			c.refuse(g.at, fmt.Sprintf("keeps the router from %s, whose change events would be published as they are; that is "+
+				"not possible here", name))
 			return nil, false
 		}
 	}
@@ -208,7 +213,8 @@ func withDatabases(pattern string, databases []string) (string, error) {
 	}
 	all := slices.Concat(databases, []string{pattern})
 	if slices.ContainsFunc(all, refersBack) {
-		return "", fmt.Errorf("%q refers back to a group, or a pattern of database.include.list does; together they can't be taken over", pattern)
+		return "", fmt.Errorf("%q refers back to a group, or a pattern of database.include.list does; together they can't "+
+			"be taken over", pattern)
 	}
 	both := `(?=(?:(?:` + strings.Join(databases, `)|(?:`) + `))\.)(?:` + pattern + `)`
 	_, err := compileList([]string{both})

@@ -14,11 +14,13 @@ func TestToleranceIsConnects(t *testing.T) {
 		keys, worker string
 		row, record  config.OnError
 	}{
-		"not given":           {"", "", config.OnErrorStop, config.OnErrorStop},
-		"none":                {`, "errors.tolerance": "none"`, "", config.OnErrorStop, config.OnErrorStop},
-		"all":                 {`, "errors.tolerance": "ALL"`, "", config.OnErrorSkip, config.OnErrorSkip},
-		"exactly once":        {`, "errors.tolerance": "all"`, "exactly.once.source.support=enabled\n", config.OnErrorSkip, config.OnErrorStop},
-		"exactly once needed": {`, "errors.tolerance": "all", "exactly.once.support": "required"`, "", config.OnErrorSkip, config.OnErrorStop},
+		"not given": {"", "", config.OnErrorStop, config.OnErrorStop},
+		"none":      {`, "errors.tolerance": "none"`, "", config.OnErrorStop, config.OnErrorStop},
+		"all":       {`, "errors.tolerance": "ALL"`, "", config.OnErrorSkip, config.OnErrorSkip},
+		"exactly once": {`, "errors.tolerance": "all"`, "exactly.once.source.support=enabled\n", config.OnErrorSkip,
+			config.OnErrorStop},
+		"exactly once needed": {`, "errors.tolerance": "all", "exactly.once.support": "required"`, "", config.OnErrorSkip,
+			config.OnErrorStop},
 		"ours": {`, "errors.tolerance": "all", "binlog.outbox.errors.row": "dead_letter", "binlog.outbox.errors.record": "dead_letter", "errors.deadletterqueue.topic.name": "x"`,
 			"", config.OnErrorDeadLetter, config.OnErrorDeadLetter},
 	} {
@@ -26,7 +28,8 @@ func TestToleranceIsConnects(t *testing.T) {
 			o := Options{Connectors: []File{{Name: "c.json", Data: []byte(`{"name": "c", "connector.class": "io.debezium.connector.mysql.MySqlConnector", "topic.prefix": "p",
 				"database.hostname": "h", "database.user": "u", "database.password": "p", "database.server.id": "1", "table.include.list": "shop.outbox", "snapshot.mode": "no_data",
 				"transforms": "outbox", "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter"` + test.keys + `}`)}}}
-			o.Worker = &File{Name: "w.properties", Data: []byte("bootstrap.servers=k:9092\nkey.converter=org.apache.kafka.connect.storage.StringConverter\nvalue.converter=org.apache.kafka.connect.storage.StringConverter\n" + test.worker)}
+			o.Worker = &File{Name: "w.properties",
+				Data: []byte("bootstrap.servers=k:9092\nkey.converter=org.apache.kafka.connect.storage.StringConverter\nvalue.converter=org.apache.kafka.connect.storage.StringConverter\n" + test.worker)}
 			c, err := Convert(o)
 			if err != nil {
 				t.Fatal(err)
@@ -44,7 +47,10 @@ func TestToleranceIsConnects(t *testing.T) {
 			if row != test.row || record != test.record {
 				t.Errorf("errors.row %s, errors.record %s, want %s, %s", row, record, test.row, test.record)
 			}
-			if i := slices.IndexFunc(c.Lines, func(l Line) bool { return l.Outcome == Unsupported || l.Outcome == Unknown }); i >= 0 {
+			if i := slices.IndexFunc(c.Lines, func(l Line) bool {
+				return l.Outcome == Unsupported ||
+					l.Outcome == Unknown
+			}); i >= 0 {
 				t.Error(c.Lines[i])
 			}
 		})

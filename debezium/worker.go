@@ -30,7 +30,8 @@ var providerClasses = map[string]string{
 }
 
 func newWorker(file string, values *pairs) *worker {
-	w := &worker{conversion: conversion{handled: map[string]bool{}}, file: file, pairs: *values, aliases: map[string]string{}}
+	w := &worker{conversion: conversion{handled: map[string]bool{}}, file: file, pairs: *values,
+		aliases: map[string]string{}}
 	w.configProviders()
 	w.listeners()
 	w.extensions()
@@ -115,7 +116,8 @@ func (w *worker) listeners() {
 	case u.Scheme != "http":
 		w.refuse(l, "only http:// is possible yet; put a proxy before it")
 	default:
-		w.settings = append(w.settings, config.Setting{Path: "admin.listen", Value: net.JoinHostPort(u.Hostname(), u.Port()), Origin: l.origin()})
+		w.settings = append(w.settings, config.Setting{Path: "admin.listen", Value: net.JoinHostPort(u.Hostname(), u.Port()),
+			Origin: l.origin()})
 		text := ""
 		if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			// Written down in the worker's file, so it is meant.
@@ -140,24 +142,30 @@ func (w *worker) extensions() {
 	case w.pairs.values[ownPrefix+"admin.web_config"] != "":
 		w.harmless(l, ownPrefix+"admin.web_config says who may ask")
 	default:
-		w.refuse(l, "is a Java class that asks for passwords (BasicAuthSecurityRestExtension) or the like, without which the REST interface would be open: "+
+		w.refuse(l, "is a Java class that asks for passwords (BasicAuthSecurityRestExtension) or the like, without which "+
+			"the REST interface would be open: "+
 			"name a file with users in "+ownPrefix+"admin.web_config beside it, or take it out")
 	}
 }
 
 // workerKeys are the worker's keys without meaning here.
 var workerKeys = map[string][]string{
-	"there are no plugins":                                              {"plugin.path", "plugin.discovery"},
-	"only where the offsets are counts":                                 {"offset.storage."},
-	"positions, decisions and configurations are kept in node.data_dir": {"config.storage.", "status.storage.", "offset.flush.interval.ms", "offset.flush.timeout.ms"},
-	"the nodes of a cluster are named by cluster.peers": {"group.id", "group.instance.id", "session.timeout.ms", "heartbeat.interval.ms", "rebalance.timeout.ms", "worker.",
+	"there are no plugins":              {"plugin.path", "plugin.discovery"},
+	"only where the offsets are counts": {"offset.storage."},
+	"positions, decisions and configurations are kept in node.data_dir": {"config.storage.", "status.storage.",
+		"offset.flush.interval.ms", "offset.flush.timeout.ms"},
+	"the nodes of a cluster are named by cluster.peers": {"group.id", "group.instance.id", "session.timeout.ms",
+		"heartbeat.interval.ms", "rebalance.timeout.ms", "worker.",
 		"connect.protocol", "scheduled.rebalance.max.delay.ms", "inter.worker.", "max.poll.interval.ms"},
 	"every setting may be overridden":           {"connector.client.config.override.policy"},
 	"the topics of a connector are always told": {"topic.tracking."},
-	"is for the worker's own clients; the producer has producer.*": {"security.", "ssl.", "sasl.", "client.", "request.timeout.ms", "retries", "retry.", "metadata.", "connections.max.idle.ms",
-		"send.buffer.bytes", "receive.buffer.bytes", "reconnect.", "socket.", "default.api.timeout.ms", "metrics.", "metric.", "auto.include.jmx.reporter"},
-	"is for another client":                         {"consumer.", "admin."},
-	"is for Kafka Connect's REST interface":         {"rest.", "access.control.", "response.http.headers.config", "listeners.", "admin.listeners", "connect."},
+	"is for the worker's own clients; the producer has producer.*": {"security.", "ssl.", "sasl.", "client.",
+		"request.timeout.ms", "retries", "retry.", "metadata.", "connections.max.idle.ms",
+		"send.buffer.bytes", "receive.buffer.bytes", "reconnect.", "socket.", "default.api.timeout.ms", "metrics.", "metric.",
+		"auto.include.jmx.reporter"},
+	"is for another client": {"consumer.", "admin."},
+	"is for Kafka Connect's REST interface": {"rest.", "access.control.", "response.http.headers.config",
+		"listeners.", "admin.listeners", "connect."},
 	"is for the converters of Connect's own topics": {"internal."},
 	"a worker that stops finishes its batch":        {"task.shutdown.graceful.timeout.ms"},
 }
@@ -175,10 +183,12 @@ func (w *worker) key(l located) {
 		w.same(l, "topics are created when the connector says how")
 		return
 	case l.key == "offset.storage.file.filename" && l.value != "":
-		w.line(l, Taken, "source.debezium_offsets", "a connector that has an offset there, and no position here, begins where that is")
+		w.line(l, Taken, "source.debezium_offsets",
+			"a connector that has an offset there, and no position here, begins where that is")
 		return
 	case l.key == "offset.storage.topic" && l.value != "":
-		w.line(l, Taken, "source.debezium_topics", "a connector that has an offset there, and no position here, begins where that is")
+		w.line(l, Taken, "source.debezium_topics",
+			"a connector that has an offset there, and no position here, begins where that is")
 		return
 	case l.key == "status.storage.topic" && l.value != "":
 		w.line(l, Taken, "source.debezium_status_topic", "it tells whether Debezium's connector is stopped")
@@ -190,7 +200,8 @@ func (w *worker) key(l located) {
 	var reasons []string
 	for why, keys := range workerKeys {
 		for _, key := range keys {
-			if l.key == key || strings.HasSuffix(key, ".") && strings.HasPrefix(l.key, key) || key == "admin.listeners" && strings.HasPrefix(l.key, key) {
+			if l.key == key || strings.HasSuffix(key, ".") && strings.HasPrefix(l.key, key) || key == "admin.listeners" &&
+				strings.HasPrefix(l.key, key) {
 				reasons = append(reasons, why)
 			}
 		}
@@ -205,7 +216,8 @@ func (w *worker) key(l located) {
 
 var knownWorkerKeys = []string{
 	"bootstrap.servers", "key.converter", "value.converter", "header.converter", "listeners", "config.providers",
-	"plugin.path", "group.id", "offset.storage.topic", "offset.storage.file.filename", "config.storage.topic", "status.storage.topic",
+	"plugin.path", "group.id", "offset.storage.topic", "offset.storage.file.filename", "config.storage.topic",
+	"status.storage.topic",
 	"exactly.once.source.support", "topic.creation.enable", "offset.flush.interval.ms",
 }
 

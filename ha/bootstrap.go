@@ -181,7 +181,8 @@ func (n *Node) askToJoin(ctx context.Context) error {
 // admit lets a node in that asks for it. Whether it may ask at all was decided
 // by its certificate.
 func (n *Node) admit(ctx context.Context, j *memberRequest) error {
-	r := &memberRequest{Op: opAddMember, ID: j.ID, Addr: j.Addr, Reason: "asked to join with an empty data directory", By: byCluster}
+	r := &memberRequest{Op: opAddMember, ID: j.ID, Addr: j.Addr, Reason: "asked to join with an empty data directory",
+		By: byCluster}
 	if p, ok := peer(n.cfg.Peers, j.ID); ok {
 		r.Addr = p.Addr
 	}
@@ -213,7 +214,8 @@ func (n *Node) noticeRemoval(ctx context.Context) {
 		}
 		removed := n.othersMissNot(ctx)
 		if removed && !n.removed.Swap(true) {
-			n.log.Error("the others say that this node is no member of the cluster; stop it, or have it added", "raft_id", string(n.dir.id.raftID()))
+			n.log.Error("the others say that this node is no member of the cluster; stop it, or have it added", "raft_id",
+				string(n.dir.id.raftID()))
 		}
 	}
 }

@@ -88,7 +88,8 @@ func TestClusterWithTLS(t *testing.T) {
 	must(t, f.SetRunState(ctx, "orders", Paused, "maintenance", "ann"))
 	must(t, f.RestartConnector(ctx, "orders", "kick", "ann"))
 	var rejected *RejectedError
-	if err := f.SetPosition(ctx, "orders", at(1), "again", "ann"); !errors.As(err, &rejected) || rejected.Reason != ReasonNotStopped || rejected.Have.Position.Seq != 5 {
+	if err := f.SetPosition(ctx, "orders", at(1), "again", "ann"); !errors.As(err, &rejected) ||
+		rejected.Reason != ReasonNotStopped || rejected.Have.Position.Seq != 5 {
 		t.Errorf("a refusal by way of a follower: %v", err)
 	}
 	for _, n := range nodes {
@@ -100,7 +101,8 @@ func TestClusterWithTLS(t *testing.T) {
 	cluster := leader.Status().Cluster
 	for _, n := range nodes {
 		s := n.Status()
-		if s.Cluster != cluster || s.LeaderID != leader.cfg.NodeID || len(s.Members) != 3 || s.LastContact == nil || !s.Ready {
+		if s.Cluster != cluster || s.LeaderID != leader.cfg.NodeID || len(s.Members) != 3 || s.LastContact == nil ||
+			!s.Ready {
 			t.Errorf("status of %s: %+v", s.NodeID, s)
 		}
 	}

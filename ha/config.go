@@ -85,7 +85,8 @@ type Config struct {
 	// Witness makes this node one that votes and keeps the state, but never leads
 	// for longer than it takes to find another: the third of two nodes.
 	Witness bool
-	// Listen is host:port to accept peers on; empty means Advertise. Another than a loopback address needs TLS or Insecure.
+	// Listen is host:port to accept peers on; empty means Advertise. Another than a loopback address
+	// needs TLS or Insecure.
 	Listen string
 	// Advertise is the address at which peers reach this node. Empty means its
 	// Addr in Peers, and no other value is allowed then; with Join it is required.
@@ -274,7 +275,8 @@ func (c *Config) validateNetwork() (errs []error) {
 		if host, _, err := net.SplitHostPort(c.Listen); err != nil {
 			wrong("Listen: %q is not host:port", c.Listen)
 		} else if c.TLS == nil && !c.Insecure && !loopback(host) {
-			wrong("Listen: %q can be reached from other hosts, which needs TLS (or Insecure, if the network is trusted with every position)", c.Listen)
+			wrong("Listen: %q can be reached from other hosts, which needs TLS (or Insecure, if the network is trusted with "+
+				"every position)", c.Listen)
 		}
 	}
 	return errs

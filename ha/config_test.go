@@ -21,11 +21,15 @@ func TestValidate(t *testing.T) {
 		{"three, told to be insecure", func(c *Config) { c.Peers, c.Insecure = three, true }, nil},
 		{"loopback without TLS", func(c *Config) { c.Peers = local }, nil},
 		{"three without TLS", func(c *Config) { c.Peers = three }, []string{"Listen", "needs TLS"}},
-		{"loopback name, open listener", func(c *Config) { c.Peers, c.Listen = local, ":7000" }, []string{"Listen", "needs TLS"}},
+		{"loopback name, open listener", func(c *Config) { c.Peers, c.Listen = local, ":7000" },
+			[]string{"Listen", "needs TLS"}},
 		{"listener on a name", func(c *Config) { c.Peers, c.Listen = local, "myhost:7000" }, []string{"needs TLS"}},
-		{"half of TLS", func(c *Config) { c.Peers, c.TLS = three, &TLS{CertFile: "c"} }, []string{"TLS: CertFile, KeyFile and CAFile"}},
-		{"not among the peers", func(c *Config) { c.NodeID, c.Peers, c.TLS = "z", three, files; c.Listen = ":7000" }, []string{`"z", is not among them`}},
-		{"another advertised address", func(c *Config) { c.Peers, c.TLS, c.Advertise = three, files, "10.9.9.9:1" }, []string{"Advertise"}},
+		{"half of TLS", func(c *Config) { c.Peers, c.TLS = three, &TLS{CertFile: "c"} },
+			[]string{"TLS: CertFile, KeyFile and CAFile"}},
+		{"not among the peers", func(c *Config) { c.NodeID, c.Peers, c.TLS = "z", three, files; c.Listen = ":7000" },
+			[]string{`"z", is not among them`}},
+		{"another advertised address", func(c *Config) { c.Peers, c.TLS, c.Advertise = three, files, "10.9.9.9:1" },
+			[]string{"Advertise"}},
 		{"B093 unspecified address", func(c *Config) {
 			c.TLS, c.Peers = files, []Peer{{ID: "a", Addr: "0.0.0.0:7000"}, {ID: "b", Addr: "b:7000"}}
 		}, []string{"Peers[0].Addr"}},
@@ -33,9 +37,14 @@ func TestValidate(t *testing.T) {
 			c.TLS, c.Peers = files, []Peer{{ID: "a", Addr: "x:1"}, {ID: "a", Addr: "x:1"}}
 		}, []string{"Peers[1].ID", "Peers[1].Addr"}},
 		{"network without peers", func(c *Config) { c.Listen = "127.0.0.1:1" }, []string{"without peers"}},
-		{"all at once", func(c *Config) { c.NodeID, c.DataDir, c.SnapshotThreshold = "a/b", "", 0 }, []string{"NodeID", "DataDir", "SnapshotThreshold"}},
-		{"lease above heartbeat", func(c *Config) { c.HeartbeatTimeout, c.LeaseTimeout = time.Second, 2*time.Second }, []string{"LeaseTimeout: 2s is above HeartbeatTimeout 1s"}},
-		{"election below heartbeat", func(c *Config) { c.HeartbeatTimeout, c.ElectionTimeout = time.Second, time.Millisecond*500 }, []string{"ElectionTimeout: 500ms"}},
+		{"all at once", func(c *Config) { c.NodeID, c.DataDir, c.SnapshotThreshold = "a/b", "", 0 },
+			[]string{"NodeID", "DataDir", "SnapshotThreshold"}},
+		{"lease above heartbeat", func(c *Config) { c.HeartbeatTimeout, c.LeaseTimeout = time.Second, 2*time.Second },
+			[]string{"LeaseTimeout: 2s is above HeartbeatTimeout 1s"}},
+		{"election below heartbeat", func(c *Config) {
+			c.HeartbeatTimeout, c.ElectionTimeout = time.Second,
+				time.Millisecond*500
+		}, []string{"ElectionTimeout: 500ms"}},
 		{"no time to write", func(c *Config) { c.ApplyTimeout = 0 }, []string{"ApplyTimeout: 0s"}},
 	}
 	for _, tt := range tests {
@@ -63,7 +72,8 @@ func TestDefaultsFitTheSize(t *testing.T) {
 	}
 	c.NodeID, c.Peers = "a", []Peer{{ID: "a", Addr: "h:1"}, {ID: "b", Addr: "h:2"}}
 	d := c.withDefaults()
-	if d.HeartbeatTimeout != 250*time.Millisecond || d.LeaseTimeout > d.HeartbeatTimeout || d.Listen != "h:1" || d.Advertise != "h:1" {
+	if d.HeartbeatTimeout != 250*time.Millisecond || d.LeaseTimeout > d.HeartbeatTimeout || d.Listen != "h:1" ||
+		d.Advertise != "h:1" {
 		t.Errorf("%+v", d)
 	}
 	c.HeartbeatTimeout = 100 * time.Millisecond

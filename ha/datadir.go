@@ -27,7 +27,8 @@ const (
 )
 
 // startAnew ends the remedies of what can't be repaired.
-const startAnew = "remove the directory to start as a new node (the positions then come from the other voters; without any they are forgotten)"
+const startAnew = "remove the directory to start as a new node (the positions then come from the other voters; " +
+	"without any they are forgotten)"
 
 // identity is the content of node.json.
 type identity struct {
@@ -57,7 +58,8 @@ type dataDir struct {
 // it is whole and this node's. onFailure is called at the first failed write.
 func openDataDir(path, name string, logger hclog.Logger, onFailure func(error)) (_ *dataDir, err error) {
 	if err := os.MkdirAll(filepath.Join(path, snapshotDir), 0o700); err != nil {
-		return nil, &StoreError{Path: path, Err: err, Remedy: "make the directory writable for this user or set another data directory"}
+		return nil, &StoreError{Path: path, Err: err,
+			Remedy: "make the directory writable for this user or set another data directory"}
 	}
 	d := &dataDir{path: path}
 	// Before anything is touched, so that a refusal leaves the directory as it was.
@@ -81,7 +83,8 @@ func openDataDir(path, name string, logger hclog.Logger, onFailure func(error)) 
 		}
 	}()
 	if d.snaps, err = raft.NewFileSnapshotStoreWithLogger(path, keepSnapshot, logger); err != nil {
-		return nil, &StoreError{Path: filepath.Join(path, snapshotDir), Err: err, Remedy: "make the directory writable for this user"}
+		return nil, &StoreError{Path: filepath.Join(path, snapshotDir), Err: err,
+			Remedy: "make the directory writable for this user"}
 	}
 	// Now that the lock is held: somebody may have been here in between.
 	if id, err = readIdentity(path, name); err != nil {
@@ -142,15 +145,17 @@ func (d *dataDir) verify(id *identity) error {
 		}
 		if id != nil && id.Cluster != "" && img.Cluster != id.Cluster {
 			return &StoreError{
-				Path:   filepath.Join(d.path, snapshotDir, s.name),
-				Err:    fmt.Errorf("%w: the snapshot is of cluster %q, this node belongs to cluster %q", ErrForeignState, img.Cluster, id.Cluster),
+				Path: filepath.Join(d.path, snapshotDir, s.name),
+				Err: fmt.Errorf("%w: the snapshot is of cluster %q, this node belongs to cluster %q", ErrForeignState,
+					img.Cluster, id.Cluster),
 				Remedy: "remove the snapshot if it was copied here by mistake, or " + startAnew,
 			}
 		}
 		covered = max(covered, s.index)
 	}
 	if last > covered && first > covered+1 || highest > max(covered, last) || len(snaps) > 0 && covered == 0 {
-		err := fmt.Errorf("%w: the log holds entries %d to %d, readable snapshots go up to %d of %d", ErrIncomplete, first, last, covered, highest)
+		err := fmt.Errorf("%w: the log holds entries %d to %d, readable snapshots go up to %d of %d", ErrIncomplete, first,
+			last, covered, highest)
 		if broken != nil {
 			err = fmt.Errorf("%w; %w", err, broken)
 		}
@@ -173,7 +178,8 @@ type snapshotName struct {
 func (d *dataDir) scanSnapshots() ([]snapshotName, error) {
 	entries, err := os.ReadDir(filepath.Join(d.path, snapshotDir))
 	if err != nil {
-		return nil, &StoreError{Path: filepath.Join(d.path, snapshotDir), Err: err, Remedy: "make the directory readable for this user"}
+		return nil, &StoreError{Path: filepath.Join(d.path, snapshotDir), Err: err,
+			Remedy: "make the directory readable for this user"}
 	}
 	var out []snapshotName
 	for _, e := range entries {

@@ -95,7 +95,8 @@ func TestB091B092DirectoriesThatAreRefused(t *testing.T) {
 		want      error
 		names     string // what the text must name
 	}{
-		{"log deleted, snapshots kept", 2, func(t *testing.T, dir string) { must(t, os.Remove(log(dir))) }, ErrIncomplete, logFile},
+		{"log deleted, snapshots kept", 2, func(t *testing.T, dir string) { must(t, os.Remove(log(dir))) }, ErrIncomplete,
+			logFile},
 		{"all but snapshots deleted", 2, func(t *testing.T, dir string) {
 			must(t, os.Remove(log(dir)))
 			must(t, os.Remove(filepath.Join(dir, nodeFile)))
@@ -109,12 +110,16 @@ func TestB091B092DirectoriesThatAreRefused(t *testing.T) {
 		{"newest of two snapshots damaged", 2, func(t *testing.T, dir string) {
 			damage(t, filepath.Join(newestSnapshot(t, dir), "state.bin"), func(b []byte) []byte { b[len(b)-3]++; return b })
 		}, ErrCorrupt, "state"},
-		{"node.json deleted", 0, func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, nodeFile))) }, ErrIncomplete, nodeFile},
+		{"node.json deleted", 0, func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, nodeFile))) },
+			ErrIncomplete, nodeFile},
 		{"node.json garbled", 0, func(t *testing.T, dir string) {
 			damage(t, filepath.Join(dir, nodeFile), func([]byte) []byte { return []byte("{}") })
 		}, ErrCorrupt, nodeFile},
 		{"B095 another node's directory", 0, func(t *testing.T, dir string) {
-			damage(t, filepath.Join(dir, nodeFile), func(b []byte) []byte { return bytes.Replace(b, []byte(`"n1"`), []byte(`"n2"`), 1) })
+			damage(t, filepath.Join(dir, nodeFile), func(b []byte) []byte {
+				return bytes.Replace(b, []byte(`"n1"`),
+					[]byte(`"n2"`), 1)
+			})
 		}, ErrForeignState, `node "n2"`},
 		{"B095 another node's log", 0, func(t *testing.T, dir string) {
 			other, err := os.ReadFile(log(filled(t, 0)))
@@ -129,7 +134,10 @@ func TestB091B092DirectoriesThatAreRefused(t *testing.T) {
 			})
 		}, ErrForeignState, snapshotDir},
 		{"B097 newer directory", 0, func(t *testing.T, dir string) {
-			damage(t, filepath.Join(dir, nodeFile), func(b []byte) []byte { return bytes.Replace(b, []byte(`"format": 1`), []byte(`"format": 2`), 1) })
+			damage(t, filepath.Join(dir, nodeFile), func(b []byte) []byte {
+				return bytes.Replace(b, []byte(`"format": 1`),
+					[]byte(`"format": 2`), 1)
+			})
 		}, ErrNewerFormat, nodeFile},
 		{"B097 newer command in the log", 0, func(t *testing.T, dir string) {
 			rewriteEntry(t, log(dir), 20, func(l *raft.Log) {
@@ -139,7 +147,8 @@ func TestB091B092DirectoriesThatAreRefused(t *testing.T) {
 		{"entry with a flipped byte", 0, func(t *testing.T, dir string) {
 			rewriteEntry(t, log(dir), 20, func(l *raft.Log) { l.Data[30]++ })
 		}, ErrCorrupt, "log entry 20"},
-		{"entry missing", 0, func(t *testing.T, dir string) { rewriteEntry(t, log(dir), 20, nil) }, ErrCorrupt, "log entry 20"},
+		{"entry missing", 0, func(t *testing.T, dir string) { rewriteEntry(t, log(dir), 20, nil) }, ErrCorrupt,
+			"log entry 20"},
 		{"log cut in half", 0, func(t *testing.T, dir string) {
 			damage(t, log(dir), func(b []byte) []byte { return b[:len(b)/2] })
 		}, ErrCorrupt, logFile},
@@ -147,7 +156,10 @@ func TestB091B092DirectoriesThatAreRefused(t *testing.T) {
 			damage(t, log(dir), func(b []byte) []byte { return bytes.Repeat([]byte("zero"), len(b)/4) })
 		}, ErrCorrupt, logFile},
 		{"log pages overwritten", 0, func(t *testing.T, dir string) {
-			damage(t, log(dir), func(b []byte) []byte { return append(b[:2*4096:2*4096], bytes.Repeat([]byte{0xff}, len(b)-2*4096)...) })
+			damage(t, log(dir), func(b []byte) []byte {
+				return append(b[:2*4096:2*4096],
+					bytes.Repeat([]byte{0xff}, len(b)-2*4096)...)
+			})
 		}, ErrCorrupt, logFile},
 	}
 	for _, tt := range tests {
@@ -351,7 +363,8 @@ func TestUnknownCommandEndsRun(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("the node goes on")
 	}
-	if err := n.SavePosition(testContext(t), "orders", Session{Term: n.term(), ID: "r"}, at(2)); !errors.Is(err, ErrNewerFormat) {
+	if err := n.SavePosition(testContext(t), "orders", Session{Term: n.term(), ID: "r"}, at(2)); !errors.Is(err,
+		ErrNewerFormat) {
 		t.Errorf("a write after it: %v", err)
 	}
 	if s := n.Status(); s.Error == "" || s.Ready {

@@ -22,16 +22,22 @@ func sampleCommands() []command {
 		panic(err)
 	}
 	full := at(12)
-	full.Partials = []position.Partial{{GTID: markTo(13).GTID, Rows: []position.KindRows{{Kind: position.Kind{Database: "shop", Table: "outbox", Op: "insert"}, N: 50_000}}}}
+	full.Partials = []position.Partial{{GTID: markTo(13).GTID,
+		Rows: []position.KindRows{{Kind: position.Kind{Database: "shop", Table: "outbox", Op: "insert"}, N: 50_000}}}}
 	cmds := []command{
 		{Op: opLead, Node: "n1", Cluster: "5b0c1c8e-9c3f-4a76-8f0e-4a1c7d3c9a11"},
 		{Op: opSavePosition, Connector: "orders", Session: &Session{Term: 3, ID: "r1"}, Position: &full},
-		{Op: opSavePosition, Connector: "maria", Session: &Session{Term: 3, ID: "r2"}, Position: &position.Position{Flavor: position.MariaDB, Set: maria, Seq: 4}},
-		{Op: opSavePosition, Connector: "files", Session: &Session{Term: 3, ID: "r3"}, Position: &position.Position{Server: testSID, File: "binlog.000007", Pos: 1 << 33}},
+		{Op: opSavePosition, Connector: "maria", Session: &Session{Term: 3, ID: "r2"},
+			Position: &position.Position{Flavor: position.MariaDB, Set: maria, Seq: 4}},
+		{Op: opSavePosition, Connector: "files", Session: &Session{Term: 3, ID: "r3"},
+			Position: &position.Position{Server: testSID, File: "binlog.000007", Pos: 1 << 33}},
 		{Op: opSetRunState, Connector: "orders", RunState: Stopped, Reason: "maintenance", By: "ann"},
 		{Op: opSetPosition, Connector: "orders", Position: pos(at(3)), Reason: "replay", By: "ann"},
-		{Op: opPutConfig, Connector: "rest", Config: json.RawMessage(`{"name":"rest","config":{"tasks.max":"1"}}`), Reason: "created", By: "bob"},
-		{Op: opDecision, Connector: "orders", Decision: &Decision{Kind: "quarantine", Version: 2, Key: testSID + ":9", Data: json.RawMessage(`{"row":1}`), Reason: "no such topic", By: "policy", At: when}, By: "policy", Reason: "no such topic"},
+		{Op: opPutConfig, Connector: "rest", Config: json.RawMessage(`{"name":"rest","config":{"tasks.max":"1"}}`),
+			Reason: "created", By: "bob"},
+		{Op: opDecision, Connector: "orders", Decision: &Decision{Kind: "quarantine", Version: 2, Key: testSID + ":9",
+			Data: json.RawMessage(`{"row":1}`), Reason: "no such topic", By: "policy", At: when}, By: "policy",
+			Reason: "no such topic"},
 		{Op: opDelete, Connector: "rest", Reason: "gone", By: "bob"},
 		{Op: opNote, Action: "add_member", Detail: "n4/x at n4:7400", Reason: "more room", By: "ann"},
 		{Op: opSavePosition, Connector: "orders", Session: &Session{Term: 3, ID: "r4", Epoch: 1}, Position: pos(at(4))},
@@ -41,8 +47,11 @@ func sampleCommands() []command {
 		command{Op: opSetPosition, Connector: "orders", Position: pos(at(2)), Reason: "replay", By: "ann"},
 		command{Op: opRestart, Connector: "orders", Reason: "kick", By: "ann"},
 		command{Op: opSetPosition, Connector: "maria", Position: &position.Position{}, Reason: "start over", By: "ann"},
-		command{Op: opSavePosition, Connector: "orders", Session: &Session{Term: 3, ID: "r5", Epoch: 2}, Position: chosen(at(3), 1772600767000008)},
-		command{Op: opDecision, Connector: "orders", Decision: &Decision{Kind: KindRowDecision, Version: 1, Key: testSID + ":9#2", Data: json.RawMessage(`{"action":"skip"}`), Reason: "no such topic", By: "ann", At: when}, By: "ann", Reason: "no such topic"},
+		command{Op: opSavePosition, Connector: "orders", Session: &Session{Term: 3, ID: "r5", Epoch: 2},
+			Position: chosen(at(3), 1772600767000008)},
+		command{Op: opDecision, Connector: "orders", Decision: &Decision{Kind: KindRowDecision, Version: 1,
+			Key: testSID + ":9#2", Data: json.RawMessage(`{"action":"skip"}`), Reason: "no such topic", By: "ann", At: when},
+			By: "ann", Reason: "no such topic"},
 	)
 	return stamped(cmds)
 }
@@ -139,7 +148,8 @@ func TestB097CommandsThatStopTheNode(t *testing.T) {
 	}{
 		{"newer version", sealed(2, `{"op":"save_position","shape":[1]}`), ErrNewerFormat},
 		{"unknown operation", sealed(1, `{"op":"dance","connector":"c","at":"2026-01-01T00:00:00Z"}`), ErrNewerFormat},
-		{"unknown field", sealed(1, `{"op":"delete_connector","connector":"c","at":"2026-01-01T00:00:00Z","hue":1}`), ErrCorrupt},
+		{"unknown field", sealed(1, `{"op":"delete_connector","connector":"c","at":"2026-01-01T00:00:00Z","hue":1}`),
+			ErrCorrupt},
 		{"flipped bit", append(sealed(1, `{"op":"delete_connector","connector":"c"}`)[:20], 'x'), ErrCorrupt},
 		{"empty", nil, ErrCorrupt},
 		{"not JSON", []byte("1 00000000 {"), ErrCorrupt},

@@ -114,7 +114,8 @@ func (f *fsm) apply(l *raft.Log, c *command) error {
 		}
 		// As in Kafka Connect the position outlives the connector: one of the same
 		// name goes on there, unless it is set.
-		st = State{Position: old.Position, Session: old.Session, Retired: old.Retired, Epoch: old.Epoch, Restarts: old.Restarts, Revision: old.Revision}
+		st = State{Position: old.Position, Session: old.Session, Retired: old.Retired, Epoch: old.Epoch,
+			Restarts: old.Restarts, Revision: old.Revision}
 		st.nextEpoch()
 	case opDecision:
 		if err := appendDecision(&st, c); err != nil {
@@ -139,13 +140,16 @@ func (f *fsm) savePosition(st *State, c *command) error {
 	newest := max(f.img.Lead.Term, st.Session.Term)
 	switch {
 	case c.Session.Term < newest:
-		return reject(c, *st, ReasonOlderTerm, fmt.Sprintf("the run is of term %d, term %d has begun", c.Session.Term, newest))
+		return reject(c, *st, ReasonOlderTerm, fmt.Sprintf("the run is of term %d, term %d has begun", c.Session.Term,
+			newest))
 	case c.Session.Epoch != st.Epoch:
-		return reject(c, *st, ReasonOlderSession, fmt.Sprintf("run %s has read its position in epoch %d, an operator has begun epoch %d", c.Session.ID, c.Session.Epoch, st.Epoch))
+		return reject(c, *st, ReasonOlderSession, fmt.Sprintf("run %s has read its position in epoch %d, an operator has "+
+			"begun epoch %d", c.Session.ID, c.Session.Epoch, st.Epoch))
 	case c.Session.Term == st.Session.Term && slices.Contains(st.Retired, c.Session.ID):
 		return reject(c, *st, ReasonOlderSession, fmt.Sprintf("run %s has been superseded", c.Session.ID))
 	case !c.Position.Covers(st.Position):
-		return reject(c, *st, ReasonBehind, fmt.Sprintf("%s does not cover the stored %s", brief(*c.Position), brief(st.Position)))
+		return reject(c, *st, ReasonBehind, fmt.Sprintf("%s does not cover the stored %s", brief(*c.Position),
+			brief(st.Position)))
 	}
 	if c.Session.Term != st.Session.Term {
 		st.Retired = nil
@@ -281,7 +285,8 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err == nil && f.wantOrigin != "" && img.Cluster != f.wantOrigin {
-		err = fmt.Errorf("%w: the snapshot is of cluster %q, this node belongs to cluster %q", ErrForeignState, img.Cluster, f.wantOrigin)
+		err = fmt.Errorf("%w: the snapshot is of cluster %q, this node belongs to cluster %q", ErrForeignState, img.Cluster,
+			f.wantOrigin)
 	}
 	if err != nil {
 		return f.fail(fmt.Errorf("restoring snapshot: %w", err))

@@ -53,7 +53,8 @@ func (m *machine) lead(t testing.TB, term uint64) {
 }
 
 func save(run string, runTerm, seq uint64) command {
-	return command{Op: opSavePosition, Connector: "orders", Session: &Session{Term: runTerm, ID: run}, Position: pos(at(seq))}
+	return command{Op: opSavePosition, Connector: "orders", Session: &Session{Term: runTerm, ID: run},
+		Position: pos(at(seq))}
 }
 
 // in is a save of a run that has read its position in an epoch.
@@ -111,12 +112,16 @@ func TestRefusals(t *testing.T) {
 		{"set forward when stopped", []command{save("r1", 2, 5), stopped, set(9)}, ""},
 		{"set before the first start, stopped", []command{stopped, set(3)}, ""},
 		{"run after a set", []command{save("r1", 2, 5), stopped, set(3), save("r1", 2, 6)}, ReasonOlderSession},
-		{"run that had not saved before a set", []command{save("r1", 2, 5), stopped, set(3), save("r2", 2, 6)}, ReasonOlderSession},
+		{"run that had not saved before a set", []command{save("r1", 2, 5), stopped, set(3), save("r2", 2, 6)},
+			ReasonOlderSession},
 		{"run that has read after a set", []command{save("r1", 2, 5), stopped, set(3), in(1, save("r2", 2, 4))}, ""},
 		{"same run, having read again", []command{save("r1", 2, 5), stopped, set(3), in(1, save("r1", 2, 4))}, ""},
-		{"run of a first set, after a second", []command{stopped, set(3), set(2), in(1, save("r1", 2, 4))}, ReasonOlderSession},
-		{"run after deletion of what was set to nothing", []command{stopped, set(0), {Op: opDelete, Connector: "orders"}, save("r1", 2, 4)}, ReasonOlderSession},
-		{"run after deletion", []command{save("r1", 2, 5), {Op: opDelete, Connector: "orders"}, save("r1", 2, 6)}, ReasonOlderSession},
+		{"run of a first set, after a second", []command{stopped, set(3), set(2), in(1, save("r1", 2, 4))},
+			ReasonOlderSession},
+		{"run after deletion of what was set to nothing", []command{stopped, set(0), {Op: opDelete, Connector: "orders"},
+			save("r1", 2, 4)}, ReasonOlderSession},
+		{"run after deletion", []command{save("r1", 2, 5), {Op: opDelete, Connector: "orders"}, save("r1", 2, 6)},
+			ReasonOlderSession},
 		{"delete what is not there", []command{{Op: opDelete, Connector: "orders"}}, ReasonUnknownConnector},
 	}
 	for _, tt := range tests {
@@ -178,7 +183,8 @@ func TestBounds(t *testing.T) {
 	m := newMachine()
 	m.lead(t, 2)
 	for i := range maxAudit + 5 {
-		if err := m.do(t, 2, command{Op: opSetRunState, Connector: "orders", RunState: Paused, By: "ann", Reason: fmt.Sprint(i)}); err != nil {
+		if err := m.do(t, 2, command{Op: opSetRunState, Connector: "orders", RunState: Paused, By: "ann",
+			Reason: fmt.Sprint(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -190,7 +196,8 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if st, _ := m.connector("orders"); len(st.Retired) != maxRetired || st.Retired[maxRetired-1] != fmt.Sprint("r", 2*maxRetired-2) {
+	if st, _ := m.connector("orders"); len(st.Retired) != maxRetired ||
+		st.Retired[maxRetired-1] != fmt.Sprint("r", 2*maxRetired-2) {
 		t.Errorf("retired: %d %v", len(st.Retired), st.Retired)
 	}
 	full := State{Decisions: make([]Decision, maxDecisions)}
@@ -255,7 +262,8 @@ func TestB091PositionNeverGoesBack(t *testing.T) {
 				}
 				stored, epoch = seq, epoch+1
 				if id := before.Session.ID; id != "" {
-					if got := reasonOf(m.do(t, term, in(before.Epoch, save(id, before.Session.Term, 99)))); got != ReasonOlderSession && got != ReasonOlderTerm {
+					if got := reasonOf(m.do(t, term, in(before.Epoch, save(id, before.Session.Term,
+						99)))); got != ReasonOlderSession && got != ReasonOlderTerm {
 						rt.Fatalf("run %s saved after an operator set the position: %q", id, got)
 					}
 				}
@@ -350,7 +358,8 @@ func TestOffsetOverride(t *testing.T) {
 		t.Fatalf("after a set: %+v", first)
 	}
 	if again := do(set(4)); again.Position.OffsetOverride != first.Position.OffsetOverride+1 {
-		t.Errorf("a second choice at the same time has mark %d, the first %d", again.Position.OffsetOverride, first.Position.OffsetOverride)
+		t.Errorf("a second choice at the same time has mark %d, the first %d", again.Position.OffsetOverride,
+			first.Position.OffsetOverride)
 	}
 	if got := reasonOf(m.do(t, 2, save("r1", 2, 6))); got != ReasonOlderSession {
 		t.Errorf("a run from before saved: %q", got)

@@ -22,7 +22,8 @@ func TestRaftLogsAsOurs(t *testing.T) {
 	}
 	h.Named("net").With("peer", "b").Warn("lost", "servers", hclog.Fmt("%+v", []int{1}), "n", 2)
 	h.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Error}).Println("from a standard logger")
-	for _, want := range []string{"level=WARN", `msg="raft: lost"`, "peer=b", "servers=[1]", "n=2", "level=ERROR", `"raft: from a standard logger"`} {
+	for _, want := range []string{"level=WARN", `msg="raft: lost"`, "peer=b", "servers=[1]", "n=2", "level=ERROR",
+		`"raft: from a standard logger"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s lacks %s", out.String(), want)
 		}

@@ -135,14 +135,17 @@ func storeError(path string, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	e := &StoreError{Path: path, Err: err, Remedy: "look at the disk; restore the whole directory as it was at one moment, or " + startAnew}
+	e := &StoreError{Path: path, Err: err, Remedy: "look at the disk; restore the whole directory as it was at one " +
+		"moment, or " + startAnew}
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		e.Err, e.Remedy = ErrDataDirInUse, "stop the other process or give this one another data directory"
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch),
+		errors.Is(err, bolterrors.ErrChecksum):
 		e.Err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case mentions(err, syscall.ENOSPC), mentions(err, syscall.EDQUOT), mentions(err, syscall.EFBIG):
-		e.Remedy = "free space on this file system or give the node more, then start it again; nothing that was acknowledged is lost"
+		e.Remedy = "free space on this file system or give the node more, then start it again; nothing that was " +
+			"acknowledged is lost"
 	case errors.Is(err, os.ErrPermission):
 		e.Remedy = "make the file readable and writable for this user"
 	case errors.Is(err, syscall.EROFS):
@@ -279,7 +282,8 @@ func (s *logStore) check(from, to uint64) error {
 			_, err = decodeCommand(l.Data)
 		}
 		if errors.Is(err, ErrNewerFormat) {
-			return &StoreError{Path: s.path, Err: fmt.Errorf("log entry %d: %w", i, err), Remedy: "run the release that wrote it, or a newer one"}
+			return &StoreError{Path: s.path, Err: fmt.Errorf("log entry %d: %w", i, err),
+				Remedy: "run the release that wrote it, or a newer one"}
 		}
 		if err != nil {
 			return storeError(s.path, fmt.Errorf("%w: log entry %d: %w", ErrCorrupt, i, err))

@@ -111,7 +111,8 @@ func at(seq uint64) position.Position {
 	}
 	g.Seq = seq
 	if seq > 0 {
-		p.Advance(position.Commit{GTID: g, First: 1, File: "binlog.000001", Pos: 100 + seq, Committed: time.Unix(1_700_000_000, 0).UTC()})
+		p.Advance(position.Commit{GTID: g, First: 1, File: "binlog.000001", Pos: 100 + seq,
+			Committed: time.Unix(1_700_000_000, 0).UTC()})
 	}
 	p.Seq = seq
 	return p

@@ -182,9 +182,11 @@ func (n *Node) addMember(ctx context.Context, r *memberRequest) error {
 	case h.Name != r.ID:
 		return fmt.Errorf("%w: at %s is node %q, not %q", ErrInvalid, r.Addr, h.Name, r.ID)
 	case h.HasState && h.Cluster != ours:
-		return fmt.Errorf("%w: node %q has state of cluster %q, this is cluster %q; empty its data directory", ErrInvalid, h.Name, h.Cluster, ours)
+		return fmt.Errorf("%w: node %q has state of cluster %q, this is cluster %q; empty its data directory", ErrInvalid,
+			h.Name, h.Cluster, ours)
 	case h.Commands < commandVersion:
-		return fmt.Errorf("%w: node %q understands commands up to version %d, this cluster writes version %d; upgrade it first", ErrInvalid, h.Name, h.Commands, commandVersion)
+		return fmt.Errorf("%w: node %q understands commands up to version %d, this cluster writes version %d; "+
+			"upgrade it first", ErrInvalid, h.Name, h.Commands, commandVersion)
 	}
 	id := h.raftID()
 	var stale []raft.Server
@@ -203,11 +205,15 @@ func (n *Node) addMember(ctx context.Context, r *memberRequest) error {
 			return fmt.Errorf("%w: node %s is in contact; two nodes can't have one name or address", ErrInvalid, s.ID)
 		}
 	}
-	if err := n.note(ctx, string(r.Op), fmt.Sprintf("%s at %s%s", id, r.Addr, replacing(stale)), r.Reason, r.By); err != nil {
+	if err := n.note(ctx, string(r.Op), fmt.Sprintf("%s at %s%s", id, r.Addr, replacing(stale)), r.Reason,
+		r.By); err != nil {
 		return err
 	}
 	for _, s := range stale {
-		if err := n.reconfigure(ctx, r.Op, func() raft.IndexFuture { return n.raft.RemoveServer(s.ID, 0, n.cfg.EnqueueTimeout) }); err != nil {
+		if err := n.reconfigure(ctx, r.Op, func() raft.IndexFuture {
+			return n.raft.RemoveServer(s.ID, 0,
+				n.cfg.EnqueueTimeout)
+		}); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,8 @@ func TestMembersComeAndGo(t *testing.T) {
 	d.waitReady(t)
 	waitVoters(t, leader, "a b c d")
 	waitUntil(t, "the new node has the state", func() bool { st, _ := d.Connector("orders"); return st.Position.Seq == 5 })
-	if a := audited(leader.Node, "add_member"); len(a) != 1 || a[0].By != byCluster || !strings.Contains(a[0].Detail, "d/") {
+	if a := audited(leader.Node, "add_member"); len(a) != 1 || a[0].By != byCluster ||
+		!strings.Contains(a[0].Detail, "d/") {
 		t.Errorf("audit of the addition: %+v", a)
 	}
 	if a := audited(leader.Node, "promote_member"); len(a) != 1 {
@@ -168,7 +169,8 @@ func TestB095LostDiskComesBackUnderANewID(t *testing.T) {
 		return leader.hasVote(empty.dir.id.raftID()) && !leader.knows(lost.dir.id.raftID())
 	})
 	waitUntil(t, "it has the state", func() bool { st, _ := empty.Connector("orders"); return st.Position.Seq == 5 })
-	if a := audited(leader.Node, "add_member"); len(a) != 1 || !strings.Contains(a[0].Detail, "in place of "+string(lost.dir.id.raftID())) {
+	if a := audited(leader.Node, "add_member"); len(a) != 1 || !strings.Contains(a[0].Detail,
+		"in place of "+string(lost.dir.id.raftID())) {
 		t.Errorf("audit: %+v", a)
 	}
 	// The old disk is found again: it is no member, and says so.

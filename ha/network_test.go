@@ -215,7 +215,9 @@ func TestHandshakeSurvivesGarbage(t *testing.T) {
 	t.Parallel()
 	configs := clusterOf(t, 3, nil)
 	n := start(t, configs[0])
-	for _, data := range []string{"", "R", "R\xff", "GET / HTTP/1.1\r\n\r\n", "Q\x00\x00\x00\xff\xff\xff\xff", "Q\x00\x00\x00POST /ha/hello HTTP/1.0\r\n\r\n", "Q\x00\x00\x00POST /ha/join HTTP/1.0\r\nContent-Length: 2\r\n\r\n}}", "R\x00\x00\x00\xff\xff\xff\xff\xff"} {
+	for _, data := range []string{"", "R", "R\xff", "GET / HTTP/1.1\r\n\r\n", "Q\x00\x00\x00\xff\xff\xff\xff",
+		"Q\x00\x00\x00POST /ha/hello HTTP/1.0\r\n\r\n", "Q\x00\x00\x00POST /ha/join HTTP/1.0\r\nContent-Length: 2\r\n\r\n}}",
+		"R\x00\x00\x00\xff\xff\xff\xff\xff"} {
 		conn, err := net.Dial("tcp", configs[0].Peers[0].Addr)
 		must(t, err)
 		_, err = io.WriteString(conn, data)
@@ -229,7 +231,8 @@ func TestHandshakeSurvivesGarbage(t *testing.T) {
 	bad := &command{Op: opLead, Node: "x"}
 	data, err := bad.encode()
 	must(t, err)
-	for name, req := range map[string][]byte{"leadership": data, "nonsense": []byte("nonsense"), "newer": sealed(9, `{"op":"x"}`)} {
+	for name, req := range map[string][]byte{"leadership": data, "nonsense": []byte("nonsense"),
+		"newer": sealed(9, `{"op":"x"}`)} {
 		if err := n.applyForPeer(testContext(t), req); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s from a peer: %v", name, err)
 		}

@@ -125,7 +125,10 @@ func (n *Node) transport(raftLog hclog.Logger) (raft.Transport, error) {
 	}
 	n.mux.life, n.mux.end = context.WithCancel(context.Background())
 	n.peers = &http.Transport{
-		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return n.mux.dial(ctx, addr, kindRequest) },
+		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			return n.mux.dial(ctx, addr,
+				kindRequest)
+		},
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
 	}
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
@@ -175,7 +178,8 @@ func (n *Node) startRaft(trans raft.Transport, raftLog hclog.Logger) (err error)
 	}
 	if v := n.voters(); n.cfg.alone() && (len(v) > 1 || len(v) == 1 && v[0].ID != id) {
 		err := &StoreError{
-			Path: n.cfg.DataDir, Err: fmt.Errorf("%w: the directory is of a cluster with voters %v, the configuration names no peers", ErrForeignState, voterIDs(v)),
+			Path: n.cfg.DataDir, Err: fmt.Errorf("%w: the directory is of a cluster with voters %v, the configuration names "+
+				"no peers", ErrForeignState, voterIDs(v)),
 			Remedy: "list the peers, or give this node a directory of its own",
 		}
 		return errors.Join(err, n.raft.Shutdown().Error())
@@ -383,7 +387,8 @@ func (n *Node) followCluster(ctx context.Context) {
 			return
 		case self.Cluster != id:
 			n.fail(&StoreError{
-				Path: n.cfg.DataDir, Err: fmt.Errorf("%w: the log is of cluster %q, %s says %q", ErrForeignState, id, nodeFile, self.Cluster),
+				Path: n.cfg.DataDir, Err: fmt.Errorf("%w: the log is of cluster %q, %s says %q", ErrForeignState, id, nodeFile,
+					self.Cluster),
 				Remedy: "restore the whole directory as it was at one moment, or " + startAnew,
 			})
 			return

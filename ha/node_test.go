@@ -33,7 +33,8 @@ func TestAloneLeadsSoonAndKeepsState(t *testing.T) {
 	for _, err := range []error{
 		n.SetRunState(ctx, "orders", Paused, "maintenance", "ann"),
 		n.PutConfig(ctx, "orders", json.RawMessage(`{"name":"orders"}`), "created", "ann"),
-		n.AppendDecision(ctx, "orders", Decision{Kind: "skip", Version: 1, Key: testSID + ":9", Data: json.RawMessage(`{"rows":2}`), By: "bob", Reason: "broken row"}),
+		n.AppendDecision(ctx, "orders", Decision{Kind: "skip", Version: 1, Key: testSID + ":9",
+			Data: json.RawMessage(`{"rows":2}`), By: "bob", Reason: "broken row"}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +61,8 @@ func TestAloneLeadsSoonAndKeepsState(t *testing.T) {
 	if s.Cluster != cluster || s.RaftID != raftID || cluster == "" || !strings.HasPrefix(raftID, "n1/") {
 		t.Errorf("identity after restart: %+v, before %s %s", s, cluster, raftID)
 	}
-	if s.Role != Leader || s.LeaderID != "n1" || !s.Ready || len(s.Members) != 1 || s.LastContact == nil || *s.LastContact != 0 {
+	if s.Role != Leader || s.LeaderID != "n1" || !s.Ready || len(s.Members) != 1 || s.LastContact == nil ||
+		*s.LastContact != 0 {
 		t.Errorf("status: %+v", s)
 	}
 	if err := n.VerifyLeader(ctx); err != nil {
@@ -170,7 +172,8 @@ func TestWritesThatMakeNoSense(t *testing.T) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	var unknown *UnknownOutcomeError
-	if err := n.SavePosition(ended, "c", Session{Term: n.term(), ID: "r"}, at(1)); !errors.Is(err, context.Canceled) || errors.As(err, &unknown) {
+	if err := n.SavePosition(ended, "c", Session{Term: n.term(), ID: "r"}, at(1)); !errors.Is(err, context.Canceled) ||
+		errors.As(err, &unknown) {
 		t.Errorf("ended context: %v", err)
 	}
 	if s := n.fsm.connectors(); len(s) != 0 {
@@ -347,7 +350,8 @@ func TestB092FullDiskStopsTheNode(t *testing.T) {
 	}
 	said := strings.Join(text, "\n")
 	t.Log(said)
-	for _, want := range []string{"save: save_position: outcome unknown", "run: running node n1: ", "raft.db", "free space"} {
+	for _, want := range []string{"save: save_position: outcome unknown", "run: running node n1: ", "raft.db",
+		"free space"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the node's last words lack %q", want)
 		}

@@ -156,7 +156,10 @@ func (n *Node) servePeers(ctx context.Context) {
 	routes.Handle("POST "+pathApply, changing(n.applyForPeer))
 	routes.Handle("POST "+pathMembers, changing(n.changeHere))
 	routes.Handle("POST "+pathJoin, changing(n.admit))
-	routes.Handle("POST "+pathGone, answering(func(ctx context.Context, gone raft.ServerID) (bid, error) { return n.bid(ctx, gone), nil }))
+	routes.Handle("POST "+pathGone, answering(func(ctx context.Context, gone raft.ServerID) (bid,
+		error) {
+		return n.bid(ctx, gone), nil
+	}))
 	if n.cfg.Handler != nil {
 		routes.Handle("/", n.cfg.Handler)
 	}
@@ -331,8 +334,10 @@ func (n *Node) post(ctx context.Context, addr, path string, in, out any) (reache
 		return reached, err
 	}
 	defer resp.Body.Close()
-	if err = json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(out); err != nil || resp.StatusCode != http.StatusOK {
-		err = &UnknownOutcomeError{path, fmt.Errorf("the node at %s gave no answer that this release understands: %s", addr, resp.Status)}
+	if err = json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(out); err != nil ||
+		resp.StatusCode != http.StatusOK {
+		err = &UnknownOutcomeError{path, fmt.Errorf("the node at %s gave no answer that this release understands: %s", addr,
+			resp.Status)}
 	}
 	return true, err
 }

@@ -188,7 +188,8 @@ func memberMain() int {
 func percentiles(d []time.Duration) string {
 	d = slices.Sorted(slices.Values(d))
 	return fmt.Sprintf("%d rounds: min %s, p50 %s, p90 %s, max %s", len(d),
-		d[0].Round(time.Millisecond), d[len(d)/2].Round(time.Millisecond), d[len(d)*9/10].Round(time.Millisecond), d[len(d)-1].Round(time.Millisecond))
+		d[0].Round(time.Millisecond), d[len(d)/2].Round(time.Millisecond), d[len(d)*9/10].Round(time.Millisecond),
+		d[len(d)-1].Round(time.Millisecond))
 }
 
 // TestB089KilledLeaderIsReplaced: kill -9, and another process works within a

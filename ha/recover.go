@@ -60,7 +60,8 @@ func Recover(ctx context.Context, r Recovery) (_ *Recovered, err error) {
 	if r.By == "" {
 		return nil, fmt.Errorf("%w: a recovery needs who asks for it", ErrInvalid)
 	}
-	empty := &StoreError{Path: r.DataDir, Err: fmt.Errorf("%w: there is no state to recover from", ErrIncomplete), Remedy: "recover a node that has some"}
+	empty := &StoreError{Path: r.DataDir, Err: fmt.Errorf("%w: there is no state to recover from", ErrIncomplete),
+		Remedy: "recover a node that has some"}
 	// Before the directory is opened, which would make it a node's.
 	switch id, err := readIdentity(r.DataDir, r.NodeID); {
 	case err != nil:
@@ -90,7 +91,8 @@ func Recover(ctx context.Context, r Recovery) (_ *Recovered, err error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Recovered{NodeID: r.NodeID, Cluster: machine.cluster(), LastTerm: term, LastIndex: max(last, machine.index), Positions: map[string]position.Position{}}
+	out := &Recovered{NodeID: r.NodeID, Cluster: machine.cluster(), LastTerm: term, LastIndex: max(last, machine.index),
+		Positions: map[string]position.Position{}}
 	for name, st := range machine.connectors() {
 		out.Positions[name] = st.Position
 	}
@@ -124,9 +126,11 @@ func (r *Recovery) survivors(self raft.ServerID, had raft.Configuration) (next r
 		i := slices.IndexFunc(had.Servers, func(s raft.Server) bool { return nodeName(s.ID) == name })
 		switch {
 		case i >= 0 && (name != r.NodeID || had.Servers[i].ID == self):
-			next.Servers = append(next.Servers, raft.Server{Suffrage: raft.Voter, ID: had.Servers[i].ID, Address: had.Servers[i].Address})
+			next.Servers = append(next.Servers, raft.Server{Suffrage: raft.Voter, ID: had.Servers[i].ID,
+				Address: had.Servers[i].Address})
 		case i < 0 && name != r.NodeID:
-			return next, fmt.Errorf("%w: %q; name those whose directories are left, the others are added again later", ErrNotMember, name)
+			return next, fmt.Errorf("%w: %q; name those whose directories are left, the others are added again later",
+				ErrNotMember, name)
 		default:
 			return next, fmt.Errorf("%w: this directory is of %s, which had been removed from the cluster", ErrNotMember, self)
 		}
@@ -137,14 +141,17 @@ func (r *Recovery) survivors(self raft.ServerID, had raft.Configuration) (next r
 // write makes the new state: a snapshot with the new configuration, without a log.
 func (r *Recovery) write(dir *dataDir, raftLog hclog.Logger, next raft.Configuration, out *Recovered) error {
 	conf := DefaultConfig()
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaseTimeout = time.Second, time.Second, time.Second // unused, but checked
+	// unused, but checked
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaseTimeout = time.Second, time.Second, time.Second
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(r.NodeID))
 	defer trans.Close() //nolint:errcheck // in memory, has nothing open
 	machine := &noted{newFSM(func(error) {}), AuditEntry{
 		Index: out.LastIndex, At: time.Now().UTC().Truncate(time.Microsecond), By: r.By, Action: "recover", Reason: r.Reason,
-		Detail: fmt.Sprintf("on %s at term %d, index %d: from %s to %s", r.NodeID, out.LastTerm, out.LastIndex, strings.Join(out.Before, ", "), strings.Join(out.After, ", ")),
+		Detail: fmt.Sprintf("on %s at term %d, index %d: from %s to %s", r.NodeID, out.LastTerm, out.LastIndex,
+			strings.Join(out.Before, ", "), strings.Join(out.After, ", ")),
 	}}
-	err := raft.RecoverCluster(conf.raftConfig(dir.id.raftID(), raftLog, nil), machine, dir.log, dir.log, dir.snaps, trans, next)
+	err := raft.RecoverCluster(conf.raftConfig(dir.id.raftID(), raftLog, nil), machine, dir.log, dir.log, dir.snaps, trans,
+		next)
 	if err != nil {
 		return fmt.Errorf("recovering %s: %w", r.DataDir, err)
 	}
@@ -244,12 +251,14 @@ func Restore(ctx context.Context, r Restoration) (_ *Recovered, err error) {
 	}
 	defer func() { err = errors.Join(err, dir.close()) }()
 	if !dir.fresh {
-		return nil, &StoreError{Path: r.DataDir, Err: errors.New("the directory has state already"), Remedy: "restore into an empty directory"}
+		return nil, &StoreError{Path: r.DataDir, Err: errors.New("the directory has state already"),
+			Remedy: "restore into an empty directory"}
 	}
 	if img.Cluster == "" {
 		img.Cluster = uuid.NewString()
 	}
-	out := &Recovered{NodeID: r.NodeID, Cluster: img.Cluster, LastTerm: img.Lead.Term + 1, LastIndex: 1, After: []string{r.NodeID}, Positions: map[string]position.Position{}}
+	out := &Recovered{NodeID: r.NodeID, Cluster: img.Cluster, LastTerm: img.Lead.Term + 1, LastIndex: 1,
+		After: []string{r.NodeID}, Positions: map[string]position.Position{}}
 	for name, st := range img.Connectors {
 		out.Positions[name] = st.Position
 	}
@@ -257,7 +266,8 @@ func Restore(ctx context.Context, r Restoration) (_ *Recovered, err error) {
 		Index: out.LastIndex, At: time.Now().UTC().Truncate(time.Microsecond), By: r.By, Action: "restore", Reason: r.Reason,
 		Detail: fmt.Sprintf("on %s, taken in term %d", r.NodeID, img.Lead.Term),
 	})
-	self := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: dir.id.raftID(), Address: raft.ServerAddress(r.NodeID)}}}
+	self := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: dir.id.raftID(),
+		Address: raft.ServerAddress(r.NodeID)}}}
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(r.NodeID))
 	defer trans.Close() //nolint:errcheck // in memory, has nothing open
 	// The term goes on, or runs of new leaders would be older than the stored one's.

@@ -35,7 +35,8 @@ func TestB094RecoverAfterQuorumLoss(t *testing.T) {
 	r.DryRun = true
 	plan, err := Recover(testContext(t), r)
 	must(t, err)
-	if plan.Positions["orders"].Seq != 9 || plan.LastTerm == 0 || strings.Join(plan.Before, "") != "abc" || strings.Join(plan.After, "") != "a" {
+	if plan.Positions["orders"].Seq != 9 || plan.LastTerm == 0 || strings.Join(plan.Before, "") != "abc" ||
+		strings.Join(plan.After, "") != "a" {
 		t.Errorf("plan: %+v", plan)
 	}
 	r.DryRun, r.NodeID = false, ""
@@ -114,7 +115,8 @@ func TestB094RecoverRefuses(t *testing.T) {
 		"unknown survivor":  {DataDir: n.cfg.DataDir, By: "ann", Survivors: []string{"n1", "n2"}},
 	} {
 		r.Logger = quiet()
-		if _, err := Recover(testContext(t), r); !errors.Is(err, ErrForeignState) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrNotMember) {
+		if _, err := Recover(testContext(t), r); !errors.Is(err, ErrForeignState) && !errors.Is(err, ErrInvalid) &&
+			!errors.Is(err, ErrNotMember) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -137,7 +139,8 @@ func TestSnapshotSaveAndRestore(t *testing.T) {
 	term, cluster := n.term(), n.Status().Cluster
 	must(t, n.stop(t))
 	image := saved.Bytes()
-	restore := Restoration{NodeID: "n9", DataDir: t.TempDir(), From: bytes.NewReader(image), Reason: "new machine", By: "ann", Logger: quiet()}
+	restore := Restoration{NodeID: "n9", DataDir: t.TempDir(), From: bytes.NewReader(image), Reason: "new machine",
+		By: "ann", Logger: quiet()}
 	got, err := Restore(ctx, restore)
 	must(t, err)
 	if got.Positions["orders"].Seq != 3 || got.Cluster != cluster {

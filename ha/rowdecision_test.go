@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-func aside(seq, row int) command {
+func rowDecision(seq, row int) command {
 	return command{Op: opDecision, Connector: "orders", By: "ann", Reason: "poison", Decision: &Decision{
-		Kind: KindRowDecision, Version: 1, Key: fmt.Sprintf("%s:%d#%d", testSID, seq, row), Data: json.RawMessage(`{"action":"skip"}`), By: "ann",
+		Kind: KindRowDecision, Version: 1, Key: fmt.Sprintf("%s:%d#%d", testSID, seq, row),
+		Data: json.RawMessage(`{"action":"skip"}`), By: "ann",
 	}}
 }
 
@@ -24,25 +25,27 @@ func TestDecisionsAboutPublishedRowsAreDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(command{Op: opDecision, Connector: "orders", By: "ann", Decision: &Decision{Kind: "lost transaction", Key: testSID + ":1"}})
+	must(command{Op: opDecision, Connector: "orders", By: "ann", Decision: &Decision{Kind: "lost transaction",
+		Key: testSID + ":1"}})
 	for n := 1; n < maxRowDecisions; n++ {
-		must(aside(n, 1))
+		must(rowDecision(n, 1))
 	}
 	must(save("r", 1, uint64(maxRowDecisions-10)))
 	count := func() int { return len(m.img.Connectors["orders"].Decisions) }
 	if count() != maxRowDecisions {
 		t.Fatalf("%d decisions, want all %d", count(), maxRowDecisions)
 	}
-	must(aside(maxRowDecisions, 1)) // there are not too many yet
-	must(aside(maxRowDecisions, 2))
+	must(rowDecision(maxRowDecisions, 1)) // there are not too many yet
+	must(rowDecision(maxRowDecisions, 2))
 	var keys []string
 	for _, d := range m.img.Connectors["orders"].Decisions {
 		keys = append(keys, d.Kind+" "+strings.TrimPrefix(d.Key, testSID))
 	}
-	if len(keys) != 12 || keys[0] != "lost transaction :1" || keys[1] != "row_decision :991#1" || keys[11] != "row_decision :1000#2" {
+	if len(keys) != 12 || keys[0] != "lost transaction :1" || keys[1] != "row_decision :991#1" ||
+		keys[11] != "row_decision :1000#2" {
 		t.Errorf("kept are %v", keys)
 	}
-	must(aside(maxRowDecisions, 2)) // again
+	must(rowDecision(maxRowDecisions, 2)) // again
 	if count() != 12 {
 		t.Errorf("a decision that came twice stands twice: %d", count())
 	}
@@ -52,12 +55,13 @@ func TestDecisionsAboutPublishedRowsAreDropped(t *testing.T) {
 func TestDecisionAboutARowIsAudited(t *testing.T) {
 	m := newMachine()
 	m.lead(t, 1)
-	c := aside(7, 2)
+	c := rowDecision(7, 2)
 	if err := m.do(t, 1, c); err != nil {
 		t.Fatal(err)
 	}
 	a := m.img.Audit[len(m.img.Audit)-1]
-	if a.By != "ann" || a.Reason != "poison" || !strings.Contains(a.Detail, testSID+":7#2") || !strings.Contains(a.Detail, "skip") {
+	if a.By != "ann" || a.Reason != "poison" || !strings.Contains(a.Detail, testSID+":7#2") ||
+		!strings.Contains(a.Detail, "skip") {
 		t.Errorf("%+v", a)
 	}
 }

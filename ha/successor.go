@@ -89,7 +89,8 @@ func (n *Node) transfer(ctx context.Context, to raft.Server) (err error) {
 		call = func() raft.Future { return n.raft.LeadershipTransferToServer(to.ID, to.Address) }
 	}
 	// The follower may just be catching up: Consul tries three times, too.
-	ctx, cancel := context.WithTimeoutCause(ctx, 3*n.cfg.ElectionTimeout+n.cfg.ApplyTimeout, errors.New("raft gives no answer"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 3*n.cfg.ElectionTimeout+n.cfg.ApplyTimeout,
+		errors.New("raft gives no answer"))
 	defer cancel()
 	for range 3 {
 		if !n.beginTransfer() {

@@ -118,8 +118,10 @@ func TestB097WhoIsLetIn(t *testing.T) {
 		want  string // of the error; empty for none
 	}{
 		{"older release", hello{Name: "x", UUID: "1"}, "upgrade it first"},
-		{"another cluster's state", hello{Name: "x", UUID: "1", Commands: commandVersion, HasState: true, Cluster: "theirs"}, "empty its data directory"},
-		{"a member's name", hello{Name: leader.cfg.NodeID, UUID: "1", Commands: commandVersion}, "two nodes can't have one name"},
+		{"another cluster's state", hello{Name: "x", UUID: "1", Commands: commandVersion, HasState: true, Cluster: "theirs"},
+			"empty its data directory"},
+		{"a member's name", hello{Name: leader.cfg.NodeID, UUID: "1", Commands: commandVersion},
+			"two nodes can't have one name"},
 		{"newer release", hello{Name: "x", UUID: "1", Commands: 99}, ""},
 		{"same again", hello{Name: "x", UUID: "1", Commands: commandVersion, HasState: true, Cluster: ours}, ""},
 	}

@@ -63,7 +63,8 @@ func (t *peerTLS) own() (*tls.Certificate, error) {
 	case err != nil:
 		if t.said != err.Error() {
 			t.said = err.Error()
-			t.log.Warn("the new certificate of this node can't be loaded, the one before goes on", "error", err, "valid_until", t.pair.Leaf.NotAfter)
+			t.log.Warn("the new certificate of this node can't be loaded, the one before goes on", "error", err, "valid_until",
+				t.pair.Leaf.NotAfter)
 		}
 		return t.pair, nil
 	case t.pair != nil:
@@ -75,7 +76,8 @@ func (t *peerTLS) own() (*tls.Certificate, error) {
 
 // sameFile reports whether nothing was written since a file was looked at.
 func sameFile(now, before os.FileInfo) bool {
-	return now != nil && before != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime()) && now.Size() == before.Size()
+	return now != nil && before != nil && os.SameFile(now, before) && now.ModTime().Equal(before.ModTime()) &&
+		now.Size() == before.Size()
 }
 
 func (t *peerTLS) accept(ctx context.Context, raw net.Conn) (net.Conn, error) {
@@ -99,7 +101,8 @@ func (t *peerTLS) authorise(s tls.ConnectionState) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("certificate of %q for %v, %v is signed by our authority but names no member of this cluster", leaf.Subject.CommonName, leaf.DNSNames, leaf.IPAddresses)
+	return fmt.Errorf("certificate of %q for %v, %v is signed by our authority but names no member of this cluster",
+		leaf.Subject.CommonName, leaf.DNSNames, leaf.IPAddresses)
 }
 
 // dial proves that the node at addr is the one that is known to be there.

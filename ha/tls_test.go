@@ -67,7 +67,8 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	if own() != third.SerialNumber.String() {
 		t.Error("files with the times of those before are not read")
 	}
-	if _, err := newPeerTLS(Config{TLS: &TLS{CertFile: "none", KeyFile: "none", CAFile: files.CAFile}}, &directory{}, slog.Default()); err == nil {
+	if _, err := newPeerTLS(Config{TLS: &TLS{CertFile: "none", KeyFile: "none", CAFile: files.CAFile}}, &directory{},
+		slog.Default()); err == nil {
 		t.Error("a node begins without a certificate")
 	}
 }

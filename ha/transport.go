@@ -167,7 +167,8 @@ func (m *mux) takeTurn(turns chan struct{}, what string) error {
 // refuse ends an accepted connection and says why, not for each one when they are many.
 func (m *mux) refuse(raw net.Conn, err error) {
 	if more, say := m.waiting.say(time.Now()); say && !errors.Is(err, ErrShuttingDown) {
-		m.log.Warn("refusing a peer's connection", "remote", raw.RemoteAddr().String(), "error", err, "others_meanwhile", more)
+		m.log.Warn("refusing a peer's connection", "remote", raw.RemoteAddr().String(), "error", err, "others_meanwhile",
+			more)
 	}
 	m.drop(raw)
 }

@@ -35,7 +35,8 @@ func newCase(r *rand.Rand) generated {
 	if g.chance(3) { // what a typing error makes of it
 		runes := []rune(out.pattern)
 		i := g.IntN(len(runes) + 1)
-		out.pattern = string(runes[:i]) + g.pick("(", ")", "[", "]", "{", "}", "\\", "*", "?", "+", "&&", "^", "-", "|", "\\E") + string(runes[i:])
+		out.pattern = string(runes[:i]) + g.pick("(", ")", "[", "]", "{", "}", "\\", "*", "?", "+", "&&", "^", "-", "|",
+			"\\E") + string(runes[i:])
 	}
 	for range g.IntN(4) {
 		out.replacement += g.pick("x", "$0", "$1", "$2", "$10", "$12", "\\$", "\\\\", "-", "${n1}", "${n2}", "😀", "events.")
@@ -135,7 +136,8 @@ func (g *generator) element(depth int) string {
 	case n < 81:
 		return g.pick(" ", "#", "# b\n", "]", "}", "{", "&&", "-")
 	case n < 82:
-		return g.pick(`\X`, `\b{g}`, `\N{DIGIT ONE}`, `\p{InGreek}`, `\ud83d\ude00`, `\ud83d`, `\x{1F600}`, `\p{IsLatn}`, `\_`, `\y`, `\8`)
+		return g.pick(`\X`, `\b{g}`, `\N{DIGIT ONE}`, `\p{InGreek}`, `\ud83d\ude00`, `\ud83d`, `\x{1F600}`, `\p{IsLatn}`,
+			`\_`, `\y`, `\8`)
 	case n < 84:
 		return g.flags()
 	case depth > 3:
@@ -162,7 +164,8 @@ func (g *generator) group(depth int) string {
 	case n < 90:
 		return g.pick("(?=", "(?!") + g.alternatives(depth) + ")"
 	case n < 97:
-		return g.pick("(?<=", "(?<!") + g.pick("a", "ab|c", ".", "[^.]", "a{1,3}", "a+", "(a)", "a?b", "😀", "^", g.class(0), g.sequence(depth)) + ")"
+		return g.pick("(?<=", "(?<!") + g.pick("a", "ab|c", ".", "[^.]", "a{1,3}", "a+", "(a)", "a?b", "😀", "^", g.class(0),
+			g.sequence(depth)) + ")"
 	default:
 		return strings.TrimSuffix(g.flags(), ")") + ":" + g.alternatives(depth) + ")"
 	}
@@ -182,7 +185,8 @@ func (g *generator) predefined() string {
 }
 
 func (g *generator) escape() string {
-	return g.pick(`\t`, `\n`, `\r`, `\f`, `\a`, `\e`, `\cA`, `\c?`, `\0101`, `\07`, `\0377`, `\0400`, `\x61`, `\x{62}`, `\u0061`, `\u00f6`,
+	return g.pick(`\t`, `\n`, `\r`, `\f`, `\a`, `\e`, `\cA`, `\c?`, `\0101`, `\07`, `\0377`, `\0400`, `\x61`, `\x{62}`,
+		`\u0061`, `\u00f6`,
 		`\-`, `\.`, `\[`, `\]`, `\\`, `\^`, `\$`, `\&`, `\{`, `\ `, `\é`, `\#`, `\<`, `\"`)
 }
 
@@ -197,7 +201,8 @@ func (g *generator) class(depth int) string {
 		case n < 40:
 			b.WriteString(g.pick(letters...))
 		case n < 58:
-			b.WriteString(g.pick("a-c", "A-Z", "a-z", "0-9", "!-.", ",-/", "+--", "Z-a", "[-^", `\[-\]`, `X-\]`, "_-b", `\--0`, "ä-ü", "À-Þ", "a-", "-a", "😀-😃", `\x41-\x{43}`))
+			b.WriteString(g.pick("a-c", "A-Z", "a-z", "0-9", "!-.", ",-/", "+--", "Z-a", "[-^", `\[-\]`, `X-\]`, "_-b", `\--0`,
+				"ä-ü", "À-Þ", "a-", "-a", "😀-😃", `\x41-\x{43}`))
 		case n < 66:
 			b.WriteString(g.pick("-", ".", "]", "^", `\]`, `\^`, `\\`, `\-`, "&", ",", " ", "#", "$", "|", "("))
 		case n < 76:

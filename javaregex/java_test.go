@@ -197,11 +197,13 @@ func TestAsJava(t *testing.T) {
 		case got == "refused" || got == want[i] || *fresh == "" && shorten(got) == want[i]:
 		default:
 			if different++; different <= 40 {
-				t.Errorf("pattern %q (fold %v), replacement %q, texts %q:\n got %s\nwant %s", g.pattern, g.fold, g.replacement, g.texts, got, want[i])
+				t.Errorf("pattern %q (fold %v), replacement %q, texts %q:\n got %s\nwant %s", g.pattern, g.fold, g.replacement,
+					g.texts, got, want[i])
 			}
 		}
 	}
-	t.Logf("%d patterns, %d of them valid; refused %d, given up %d, different %d", len(all), valid, refused, long, different)
+	t.Logf("%d patterns, %d of them valid; refused %d, given up %d, different %d", len(all), valid, refused, long,
+		different)
 	if valid < 10_000 || refused*20 > valid || long*1000 > valid {
 		t.Errorf("of %d valid patterns %d are refused and %d given up: too many", valid, refused, long)
 	}
@@ -221,7 +223,8 @@ func propertyLines() []string {
 	for _, class := range []string{`\w`, `\d`, `\s`, `\h`, `\v`, "."} {
 		lines = append(lines, class, "(?U)"+class)
 	}
-	lines = append(lines, "(?iu)[a-z]", "(?i)[Z-a]", "(?iu)[À-þ]", "(?iu)k", "(?iu)[ks]", "(?iu)µ", "(?iu)[\u00ff]", "(?iu)Σ", "(?u)k", "(?i)é")
+	lines = append(lines, "(?iu)[a-z]", "(?i)[Z-a]", "(?iu)[À-þ]", "(?iu)k", "(?iu)[ks]", "(?iu)µ", "(?iu)[\u00ff]",
+		"(?iu)Σ", "(?u)k", "(?i)é")
 	for i, line := range lines {
 		lines[i] = escapeUnits(line)
 	}

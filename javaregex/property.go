@@ -56,7 +56,8 @@ func (p *parser) lookup(name string) set {
 	}
 	if short, ok := strings.CutPrefix(name, "Is"); ok {
 		upper := strings.ToUpper(short)
-		if in, ok := binary[strings.ReplaceAll(upper, "_", "")]; ok && (upper == strings.ReplaceAll(upper, "_", "") || spelled[upper]) {
+		if in, ok := binary[strings.ReplaceAll(upper, "_", "")]; ok && (upper == strings.ReplaceAll(upper, "_", "") ||
+			spelled[upper]) {
 			return p.anyCase(in, upper)
 		}
 		if in, ok := posix[upper]; ok {
@@ -108,12 +109,14 @@ var (
 	control    = in(unicode.Cc)
 	blank      = union(in(unicode.Zs), between('\t', '\t'))
 	whiteSpace = union(in(unicode.Z), union(between('\t', '\r'), between(0x85, 0x85)))
-	unassigned = complement(in(unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs))
-	graph      = complement(union(in(unicode.Z, unicode.Cc, unicode.Cs), unassigned))
-	wideDigit  = in(unicode.Nd)
-	hexDigit   = union(wideDigit, union(union(between('A', 'F'), between('a', 'f')), union(between(0xff21, 0xff26), between(0xff41, 0xff46))))
-	joiner     = between(0x200c, 0x200d)
-	wideWord   = union(alphabetic, union(in(unicode.M, unicode.Nd, unicode.Pc), joiner))
+	unassigned = complement(in(unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.Cc, unicode.Cf,
+		unicode.Co, unicode.Cs))
+	graph     = complement(union(in(unicode.Z, unicode.Cc, unicode.Cs), unassigned))
+	wideDigit = in(unicode.Nd)
+	hexDigit  = union(wideDigit, union(union(between('A', 'F'), between('a', 'f')),
+		union(between(0xff21, 0xff26), between(0xff41, 0xff46))))
+	joiner   = between(0x200c, 0x200d)
+	wideWord = union(alphabetic, union(in(unicode.M, unicode.Nd, unicode.Pc), joiner))
 
 	// posix are the POSIX classes under (?U) and with "Is", in capitals.
 	posix = map[string]set{
@@ -127,25 +130,32 @@ var (
 		"ALPHABETIC": alphabetic, "ASSIGNED": complement(unassigned), "CONTROL": control, "HEXDIGIT": hexDigit,
 		"IDEOGRAPHIC": in(unicode.Ideographic), "JOINCONTROL": joiner, "LETTER": in(unicode.L), "LOWERCASE": lowercase,
 		"NONCHARACTERCODEPOINT": func(c rune) bool { return c&0xfffe == 0xfffe || c >= 0xfdd0 && c <= 0xfdef },
-		"TITLECASE":             in(unicode.Lt), "PUNCTUATION": in(unicode.P), "UPPERCASE": uppercase, "WHITESPACE": whiteSpace,
-		"WORD": wideWord,
+		"TITLECASE":             in(unicode.Lt), "PUNCTUATION": in(unicode.P), "UPPERCASE": uppercase,
+		"WHITESPACE": whiteSpace,
+		"WORD":       wideWord,
 	}
-	spelled = map[string]bool{"HEX_DIGIT": true, "JOIN_CONTROL": true, "NONCHARACTER_CODE_POINT": true, "WHITE_SPACE": true}
+	spelled = map[string]bool{"HEX_DIGIT": true, "JOIN_CONTROL": true, "NONCHARACTER_CODE_POINT": true,
+		"WHITE_SPACE": true}
 
 	// named are the classes of ASCII, Java's own, and the categories that Go's tables
 	// have not or differently.
 	named = map[string]set{
-		"ASCII": between(0, 0x7f), "Alnum": isAlnum, "Alpha": isAlpha, "Blank": func(c rune) bool { return c == ' ' || c == '\t' },
+		"ASCII": between(0, 0x7f), "Alnum": isAlnum, "Alpha": isAlpha, "Blank": func(c rune) bool {
+			return c == ' ' ||
+				c == '\t'
+		},
 		"Cntrl": func(c rune) bool { return c < 0x20 || c == 0x7f }, "Digit": isDigit, "Graph": between('!', '~'),
 		"Lower": isLower, "Print": between(' ', '~'), "Space": isSpace, "Upper": isUpper, "XDigit": isHex,
 		"Punct": func(c rune) bool { return c >= '!' && c <= '~' && !isAlnum(c) },
 		"L1":    between(0, 0xff), "all": func(rune) bool { return true }, "LC": in(unicode.Lu, unicode.Ll, unicode.Lt),
-		"LD": in(unicode.L, unicode.Nd), "Cn": unassigned, "C": union(unassigned, in(unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs)),
+		"LD": in(unicode.L, unicode.Nd), "Cn": unassigned, "C": union(unassigned,
+			in(unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs)),
 		"javaLowerCase": lowercase, "javaUpperCase": uppercase, "javaTitleCase": in(unicode.Lt), "javaAlphabetic": alphabetic,
 		"javaIdeographic": in(unicode.Ideographic), "javaDigit": wideDigit, "javaDefined": complement(unassigned),
 		"javaLetter": in(unicode.L), "javaLetterOrDigit": in(unicode.L, unicode.Nd), "javaSpaceChar": in(unicode.Z),
 		"javaWhitespace": func(c rune) bool {
-			return c >= '\t' && c <= '\r' || c >= 0x1c && c <= 0x1f || unicode.In(c, unicode.Z) && c != 0xa0 && c != 0x2007 && c != 0x202f
+			return c >= '\t' && c <= '\r' || c >= 0x1c && c <= 0x1f || unicode.In(c, unicode.Z) && c != 0xa0 && c != 0x2007 &&
+				c != 0x202f
 		},
 		"javaISOControl": func(c rune) bool { return c <= 0x1f || c >= 0x7f && c <= 0x9f },
 	}

@@ -37,7 +37,8 @@ const (
 )
 
 var flagLetters = map[rune]flags{
-	'i': fold, 'm': multiline, 's': dotAll, 'd': unixLines, 'u': unicodeCase, 'U': unicodeClass | unicodeCase, 'x': comments,
+	'i': fold, 'm': multiline, 's': dotAll, 'd': unixLines, 'u': unicodeCase, 'U': unicodeClass | unicodeCase,
+	'x': comments,
 }
 
 // scanner walks over a pattern whose quotations are written out. Behind the text

@@ -42,7 +42,8 @@ func TestB076NothingIsPublishedPastAFailedRecord(t *testing.T) {
 		}
 		for i, r := range got {
 			if string(r.Value) != string(all(b)[i].Value) {
-				t.Fatalf("round %d: record %d is %q, want %q: something was published past the failed one", round, i, r.Value, all(b)[i].Value)
+				t.Fatalf("round %d: record %d is %q, want %q: something was published past the failed one", round, i, r.Value,
+					all(b)[i].Value)
 			}
 		}
 	}

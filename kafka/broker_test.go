@@ -230,7 +230,8 @@ type stream struct {
 }
 
 // run publishes until it is stopped, session after session, as a connector does.
-func run(ctx context.Context, t *testing.T, pub *kafka.Publisher, topic string, exactlyOnce bool, stop chan struct{}) stream {
+func run(ctx context.Context, t *testing.T, pub *kafka.Publisher, topic string, exactlyOnce bool,
+	stop chan struct{}) stream {
 	r := stream{topic: topic}
 	pos := position.Position{Set: position.NewSet(position.MySQL)}
 	for ctx.Err() == nil {
@@ -257,7 +258,8 @@ func run(ctx context.Context, t *testing.T, pub *kafka.Publisher, topic string, 
 	return r
 }
 
-func term(ctx context.Context, s sink, topic string, exactlyOnce bool, pos *position.Position, stop chan struct{}) (stopped bool, err error) {
+func term(ctx context.Context, s sink, topic string, exactlyOnce bool, pos *position.Position,
+	stop chan struct{}) (stopped bool, err error) {
 	stored, found, err := s.Open(ctx)
 	if err != nil {
 		return false, err

@@ -14,7 +14,8 @@ func ClusterID(ctx context.Context, cfg Config) (string, error) {
 	d := newDialer(&cfg, true)
 	defer d.stop()
 	defer context.AfterFunc(ctx, d.stop)()
-	sc, err := saramaConfig(ctx, &cfg, "", d, hooks{produceRetry: func() {}, transactionRetry: func() {}, hopeless: func() bool { return false }})
+	sc, err := saramaConfig(ctx, &cfg, "", d, hooks{produceRetry: func() {}, transactionRetry: func() {},
+		hopeless: func() bool { return false }})
 	if err != nil {
 		return "", err
 	}

@@ -111,7 +111,8 @@ type TopicGroup struct {
 }
 
 // forTopic returns the values for one topic.
-func (c *TopicCreation) forTopic(topic string) (partitions int32, replication int16, settings map[string]string, err error) {
+func (c *TopicCreation) forTopic(topic string) (partitions int32, replication int16, settings map[string]string,
+	err error) {
 	for _, g := range c.Groups {
 		matches, err := g.Match(topic)
 		if err != nil {
@@ -160,25 +161,33 @@ func (c *Config) Validate() error {
 		}
 	}
 	p.check(c.Connector != "", "connector: a name is needed")
-	p.check(validTopic(c.PositionTopic()), "connector, prefix: %q is not a valid topic name (letters, digits, '.', '_', '-', at most 249)", c.PositionTopic())
+	p.check(validTopic(c.PositionTopic()), "connector, prefix: %q is not a valid topic name (letters, digits, '.', '_', "+
+		"'-', at most 249)", c.PositionTopic())
 	if _, err := sarama.ParseKafkaVersion(c.Version); err != nil {
 		p.addf("version: %q is not a Kafka version such as 4.0.0", c.Version)
 	}
 	if _, err := codec(c.Compression); err != nil {
 		p.addf("compression: %w", err)
 	}
-	p.check(c.MaxMessageBytes >= 1024 && c.MaxMessageBytes <= 64<<20, "max_message_bytes: %d is not between 1 KiB and 64 MiB", c.MaxMessageBytes)
+	p.check(c.MaxMessageBytes >= 1024 && c.MaxMessageBytes <= 64<<20,
+		"max_message_bytes: %d is not between 1 KiB and 64 MiB", c.MaxMessageBytes)
 	p.check(c.DialTimeout > 0, "dial_timeout: must be above 0")
 	p.check(c.AckTimeout >= time.Millisecond, "ack_timeout: must be at least 1ms")
-	p.check(c.RequestTimeout > c.AckTimeout, "request_timeout: %s must be above ack_timeout %s", c.RequestTimeout, c.AckTimeout)
-	p.check(c.DeliveryTimeout > c.RequestTimeout, "delivery_timeout: %s must be above request_timeout %s", c.DeliveryTimeout, c.RequestTimeout)
+	p.check(c.RequestTimeout > c.AckTimeout, "request_timeout: %s must be above ack_timeout %s", c.RequestTimeout,
+		c.AckTimeout)
+	p.check(c.DeliveryTimeout > c.RequestTimeout, "delivery_timeout: %s must be above request_timeout %s",
+		c.DeliveryTimeout, c.RequestTimeout)
 	p.check(c.MaxRetries >= 1, "max_retries: must be at least 1")
-	p.check(c.TransactionTimeout > c.RequestTimeout, "transaction_timeout: %s must be above request_timeout %s", c.TransactionTimeout, c.RequestTimeout)
+	p.check(c.TransactionTimeout > c.RequestTimeout, "transaction_timeout: %s must be above request_timeout %s",
+		c.TransactionTimeout, c.RequestTimeout)
 	p.check(c.FullPositionEvery > 0, "full_position_every: must be above 0")
 	p.check(c.PositionReplication == -1 || c.PositionReplication > 0, "position_replication: must be -1 or above 0")
-	p.check(!c.Topics.Create || !c.Topics.AutoCreate, "topics: either the connector creates them or the brokers do, not both")
-	p.check(!c.Topics.Create || c.Topics.Partitions == -1 || c.Topics.Partitions > 0, "topics.partitions: must be -1 or above 0")
-	p.check(!c.Topics.Create || c.Topics.Replication == -1 || c.Topics.Replication > 0, "topics.replication: must be -1 or above 0")
+	p.check(!c.Topics.Create || !c.Topics.AutoCreate,
+		"topics: either the connector creates them or the brokers do, not both")
+	p.check(!c.Topics.Create || c.Topics.Partitions == -1 || c.Topics.Partitions > 0,
+		"topics.partitions: must be -1 or above 0")
+	p.check(!c.Topics.Create || c.Topics.Replication == -1 || c.Topics.Replication > 0,
+		"topics.replication: must be -1 or above 0")
 	if c.SASL != nil {
 		c.SASL.validate(&p)
 	}

@@ -46,7 +46,8 @@ func TestRecordsArriveInOrderWithAllTheirParts(t *testing.T) {
 		s := open(t, d.make(publisher(t, config(c.Brokers()))))
 		b := newBatcher(topic)
 		first, second := b.next(3, 4), b.next(2, 1)
-		all(second)[0].Headers = []txn.Header{{Key: "id", Value: []byte("1")}, {Key: "null"}, {Key: "empty", Value: []byte{}}, {Key: "id", Value: []byte("again")}}
+		all(second)[0].Headers = []txn.Header{{Key: "id", Value: []byte("1")}, {Key: "null"}, {Key: "empty", Value: []byte{}},
+			{Key: "id", Value: []byte("again")}}
 		all(second)[1].Key, all(second)[1].Value = nil, nil
 		commit(t, s, first)
 		commit(t, s, second)
@@ -56,7 +57,8 @@ func TestRecordsArriveInOrderWithAllTheirParts(t *testing.T) {
 			t.Fatalf("records (-want +got):\n%s", diff)
 		}
 		h := got[12].Headers
-		if len(h) != 4 || h[0].Key != "id" || string(h[0].Value) != "1" || h[1].Value != nil || h[2].Value == nil || len(h[2].Value) != 0 || string(h[3].Value) != "again" {
+		if len(h) != 4 || h[0].Key != "id" || string(h[0].Value) != "1" || h[1].Value != nil || h[2].Value == nil ||
+			len(h[2].Value) != 0 || string(h[3].Value) != "again" {
 			t.Errorf("headers = %q", h)
 		}
 		if got[13].Key != nil || got[13].Value != nil {
@@ -177,7 +179,8 @@ func TestB062WaitsForAMissingTopicAndGoesOn(t *testing.T) {
 func TestB062CreatesTopicsAsConfigured(t *testing.T) {
 	conform(t, func(t *testing.T, c *kafkatest.Cluster, d delivery) {
 		cfg := config(c.Brokers())
-		cfg.Topics = kafka.TopicCreation{Create: true, Partitions: 6, Replication: -1, Settings: map[string]string{"cleanup.policy": "compact"}}
+		cfg.Topics = kafka.TopicCreation{Create: true, Partitions: 6, Replication: -1,
+			Settings: map[string]string{"cleanup.policy": "compact"}}
 		s := open(t, d.make(publisher(t, cfg)))
 		commit(t, s, newBatcher("made").next(2, 3))
 		info := c.TopicInfo("made")
@@ -222,7 +225,8 @@ func TestB063ClientLimit(t *testing.T) {
 		all(b)[1].Value = bytes.Repeat([]byte("secret"), limit)[:fits+1]
 		done, err := s.Commit(t.Context(), b)
 		e := wantError(t, err, kafka.RecordTooLarge, false)
-		if e.Group != 1 || e.Topic != topic || !strings.Contains(err.Error(), "10001") || !strings.Contains(err.Error(), "client's limit is 10000") || strings.Contains(err.Error(), "secret") {
+		if e.Group != 1 || e.Topic != topic || !strings.Contains(err.Error(), "10001") ||
+			!strings.Contains(err.Error(), "client's limit is 10000") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("error = %v", err)
 		}
 		if want := map[bool]int{true: 1}[d.partial]; done != want {
@@ -301,7 +305,8 @@ func TestB077RetriesNeitherReorderNorDouble(t *testing.T) {
 		topic := c.Topic("orders", 3, nil)
 		s := open(t, d.make(publisher(t, config(c.Brokers()))))
 		b := newBatcher(topic)
-		errs := []*kerr.Error{kerr.NotEnoughReplicasAfterAppend, kerr.NotLeaderForPartition, kerr.RequestTimedOut, kerr.NotEnoughReplicas}
+		errs := []*kerr.Error{kerr.NotEnoughReplicasAfterAppend, kerr.NotLeaderForPartition, kerr.RequestTimedOut,
+			kerr.NotEnoughReplicas}
 		var want []string
 		for i := range 40 {
 			if i%2 == 0 {
@@ -465,7 +470,8 @@ func TestDeliveryTimeoutIsARetryableError(t *testing.T) {
 	conform(t, func(t *testing.T, c *kafkatest.Cluster, d delivery) {
 		topic := c.Topic("orders", 1, nil)
 		cfg := config(c.Brokers())
-		cfg.AckTimeout, cfg.RequestTimeout, cfg.DeliveryTimeout, cfg.MaxRetries = 500*time.Millisecond, time.Second, 2*time.Second, 1000
+		cfg.AckTimeout, cfg.RequestTimeout, cfg.DeliveryTimeout, cfg.MaxRetries = 500*time.Millisecond, time.Second,
+			2*time.Second, 1000
 		s := open(t, d.make(publisher(t, cfg)))
 		c.FailProduce(topic, -1, kerr.NotEnoughReplicas)
 		_, err := s.Commit(t.Context(), newBatcher(topic).next(1, 1))

@@ -197,7 +197,8 @@ func (d *dialer) handshake(ctx context.Context, raw net.Conn, address string) (n
 	}
 	c := tls.Client(raw, cfg)
 	if err := c.HandshakeContext(ctx); err != nil {
-		return nil, newError(TLSFailed, "TLS handshake with broker "+address+" failed: check the CA, the host name in the certificate, and that the port speaks TLS", err)
+		return nil, newError(TLSFailed, "TLS handshake with broker "+address+" failed: check the CA, the host name in the "+
+			"certificate, and that the port speaks TLS", err)
 	}
 	return c, nil
 }

@@ -122,7 +122,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // retryable holds the codes that come with Retry.
 func retryable(c Code) bool {
 	switch c {
-	case TopicInvalid, PartitionOutOfRange, RecordTooLarge, RecordInvalid, Unsupported, PositionUnreadable, TransactionHanging, SettingRefused:
+	case TopicInvalid, PartitionOutOfRange, RecordTooLarge, RecordInvalid, Unsupported, PositionUnreadable,
+		TransactionHanging, SettingRefused:
 		return false
 	}
 	return true
@@ -144,13 +145,15 @@ func rules() []rule {
 	return []rule{
 		{Fenced, "another writer has taken over this connector's transactional id; this one stops", []error{
 			sarama.ErrProducerFenced, sarama.ErrInvalidProducerEpoch, sarama.ErrInvalidProducerIDMapping}},
-		{RecordTooLarge, "the record is too large for the topic: raise max.message.bytes of the topic or message.max.bytes of the brokers, or write smaller events", []error{
+		{RecordTooLarge, "the record is too large for the topic: raise max.message.bytes of the topic or message.max.bytes " +
+			"of the brokers, or write smaller events", []error{
 			sarama.ErrMessageSizeTooLarge, sarama.ErrMessageSetSizeTooLarge}},
 		{AuthFailed, "the broker refuses the credentials: check user, password or token, and the SASL mechanism", []error{
 			sarama.ErrSASLAuthenticationFailed, sarama.ErrUnsupportedSASLMechanism, sarama.ErrIllegalSASLState}},
 		{NotAuthorized, "a right is missing: WRITE and DESCRIBE on the topic are needed", []error{
 			sarama.ErrTopicAuthorizationFailed}},
-		{NotAuthorized, "a right is missing: IDEMPOTENT_WRITE on the cluster is needed (brokers before 3.0), CREATE to create topics", []error{
+		{NotAuthorized, "a right is missing: IDEMPOTENT_WRITE on the cluster is needed (brokers before 3.0), CREATE to " +
+			"create topics", []error{
 			sarama.ErrClusterAuthorizationFailed}},
 		{NotAuthorized, "a right is missing: WRITE and DESCRIBE on the transactional id are needed", []error{
 			sarama.ErrTransactionalIDAuthorizationFailed}},
@@ -161,13 +164,16 @@ func rules() []rule {
 			sarama.ErrInvalidTopic, sarama.ErrInvalidPartitions,
 			sarama.ErrInvalidConfig, sarama.ErrInvalidReplicaAssignment, sarama.ErrPolicyViolation}},
 		// Brokers that have just been started register one after the other.
-		{Unavailable, "there are fewer brokers than the topic is to have replicas: start the others, or lower the replication factor", []error{
+		{Unavailable, "there are fewer brokers than the topic is to have replicas: start the others, or lower the " +
+			"replication factor", []error{
 			sarama.ErrInvalidReplicationFactor}},
-		{Unavailable, "the brokers create topics no faster than a quota lets them (controller_mutation_rate); the next attempt goes on with the others", []error{
+		{Unavailable, "the brokers create topics no faster than a quota lets them (controller_mutation_rate); the next " +
+			"attempt goes on with the others", []error{
 			sarama.ErrThrottlingQuotaExceeded}},
 		{PartitionOutOfRange, "the record asks for a partition that the topic does not have", []error{
 			sarama.ErrInvalidPartition}},
-		{RecordInvalid, "the broker refuses the record; a compacted topic needs keys, and timestamps must lie within the topic's bounds", []error{
+		{RecordInvalid, "the broker refuses the record; a compacted topic needs keys, and timestamps must lie within the " +
+			"topic's bounds", []error{
 			sarama.ErrInvalidRecord, sarama.ErrInvalidTimestamp}},
 		{ProducerState, "the broker lost or rejects the producer's state; a new producer begins afresh", []error{
 			sarama.ErrOutOfOrderSequenceNumber, sarama.ErrUnknownProducerID, sarama.ErrInvalidTxnState,

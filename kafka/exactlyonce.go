@@ -103,7 +103,8 @@ func (s *ExactlyOnce) takeOver(ctx context.Context) (pos position.Position, foun
 			return pos, false, err
 		}
 	}
-	return pos, false, newError(Timeout, "opening the position topic: the transaction coordinator loses too many requests", nil)
+	return pos, false, newError(Timeout, "opening the position topic: the transaction coordinator loses too many requests",
+		nil)
 }
 
 // drop ends a producer that nothing is wrong with, except that its epoch must not
@@ -231,7 +232,8 @@ func (s *ExactlyOnce) claim(ctx context.Context) error {
 // commitOpen commits the record up to which the position is then read. It also
 // proves that we can write.
 func (s *ExactlyOnce) commitOpen(ctx context.Context) error {
-	value, err := encodePosition(openRecord{Session: s.positions.session, Node: s.pub.cfg.Node, Term: s.term, Time: time.Now().UTC()})
+	value, err := encodePosition(openRecord{Session: s.positions.session, Node: s.pub.cfg.Node, Term: s.term,
+		Time: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
@@ -277,7 +279,8 @@ func (s *ExactlyOnce) positionRoom() int {
 }
 
 func (s *ExactlyOnce) positionTooLarge(size int, err error) *Error {
-	return onTopic(newError(RecordTooLarge, fmt.Sprintf("the position has %d bytes: raise the connector's max_message_bytes and max.message.bytes of its position topic", size), err), s.pub.cfg.PositionTopic())
+	return onTopic(newError(RecordTooLarge, fmt.Sprintf("the position has %d bytes: raise the connector's "+
+		"max_message_bytes and max.message.bytes of its position topic", size), err), s.pub.cfg.PositionTopic())
 }
 
 // sendAll sends records and waits for them. After an error sarama has answered for
@@ -451,8 +454,10 @@ func (s *ExactlyOnce) renew(ctx context.Context) error {
 		return err
 	}
 	l := &s.last
-	if !found || pos.Seq != l.Seq || pos.Last != l.Last || pos.File != l.File || pos.Pos != l.Pos || !pos.Covers(*l) || !l.Covers(pos) {
-		return newError(Fenced, "taking a new producer epoch: the stored position is another than the one committed last, so another writer was here", nil)
+	if !found || pos.Seq != l.Seq || pos.Last != l.Last || pos.File != l.File || pos.Pos != l.Pos || !pos.Covers(*l) ||
+		!l.Covers(pos) {
+		return newError(Fenced, "taking a new producer epoch: the stored position is another than the one committed last, "+
+			"so another writer was here", nil)
 	}
 	return nil
 }

@@ -92,8 +92,11 @@ func TestPositionTopicIsCompactedWithOnePartition(t *testing.T) {
 
 func TestUnfitPositionTopicIsRefused(t *testing.T) {
 	for name, make := range map[string]func(c *kafkatest.Cluster){
-		"partitions": func(c *kafkatest.Cluster) { c.Topic(positionTopic, 2, map[string]string{"cleanup.policy": "compact"}) },
-		"forgets":    func(c *kafkatest.Cluster) { c.Topic(positionTopic, 1, map[string]string{"cleanup.policy": "delete"}) },
+		"partitions": func(c *kafkatest.Cluster) {
+			c.Topic(positionTopic, 2,
+				map[string]string{"cleanup.policy": "compact"})
+		},
+		"forgets": func(c *kafkatest.Cluster) { c.Topic(positionTopic, 1, map[string]string{"cleanup.policy": "delete"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := kafkatest.Start(t)
@@ -310,11 +313,14 @@ func TestPositionsOfAllKinds(t *testing.T) {
 	maria := position.GTID{Domain: 0, Server: 1, Seq: 100}
 	tagged, _ := position.ParseSet(position.MySQL, source.String()+":1-5:7:tag:1-3")
 	for name, b := range map[string]*txn.Batch{
-		"mariadb": {Groups: []txn.Group{{Commit: position.Commit{GTID: maria, First: 100}}}, Position: position.Position{Flavor: position.MariaDB, Set: set, Last: maria, Seq: 3}},
-		"file":    {Groups: []txn.Group{{Commit: position.Commit{File: "b.000002", Pos: 1 << 33}}}, Position: position.Position{Flavor: position.MySQL, Server: "s", File: "b.000002", Pos: 1 << 33}},
-		"tags":    {Position: position.Position{Flavor: position.MySQL, Set: tagged}},
+		"mariadb": {Groups: []txn.Group{{Commit: position.Commit{GTID: maria, First: 100}}},
+			Position: position.Position{Flavor: position.MariaDB, Set: set, Last: maria, Seq: 3}},
+		"file": {Groups: []txn.Group{{Commit: position.Commit{File: "b.000002", Pos: 1 << 33}}},
+			Position: position.Position{Flavor: position.MySQL, Server: "s", File: "b.000002", Pos: 1 << 33}},
+		"tags": {Position: position.Position{Flavor: position.MySQL, Set: tagged}},
 		"partial": {Position: position.Position{Flavor: position.MySQL, Set: tagged, Partials: []position.Partial{
-			{GTID: position.GTID{SID: source, Seq: 8}, Rows: []position.KindRows{{Kind: position.Kind{Database: "shop", Table: "outbox", Op: "insert"}, N: 12345}}},
+			{GTID: position.GTID{SID: source, Seq: 8}, Rows: []position.KindRows{{Kind: position.Kind{Database: "shop",
+				Table: "outbox", Op: "insert"}, N: 12345}}},
 		}}},
 	} {
 		t.Run(name, func(t *testing.T) {

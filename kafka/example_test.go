@@ -31,8 +31,9 @@ func ExamplePublisher() {
 		at = position.Position{Flavor: position.MySQL, Set: position.NewSet(position.MySQL)}
 	}
 	groups := []txn.Group{{
-		Commit:  position.Commit{GTID: position.GTID{SID: source, Seq: 12}, First: 12},
-		Records: []txn.Record{{Topic: "outbox.event.Order", Partition: -1, Key: []byte("42"), Value: []byte("{}"), Timestamp: -1}},
+		Commit: position.Commit{GTID: position.GTID{SID: source, Seq: 12}, First: 12},
+		Records: []txn.Record{{Topic: "outbox.event.Order", Partition: -1, Key: []byte("42"), Value: []byte("{}"),
+			Timestamp: -1}},
 	}}
 	next, err := txn.Over(at, groups)
 	if err != nil {

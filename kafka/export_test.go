@@ -61,7 +61,8 @@ func Identity(s *ExactlyOnce) (producer int64, epoch int16) {
 // Pend has an open sink take records of its own that are committed up to an offset for
 // ones whose marker is not known to be there.
 func Pend(s *ExactlyOnce, topic string, partition int32, offset int64) {
-	s.parts.pending[topicPartition{topic, partition}] = ending{producer: s.parts.id.producer, epoch: s.parts.id.epoch, offset: offset}
+	s.parts.pending[topicPartition{topic, partition}] = ending{producer: s.parts.id.producer, epoch: s.parts.id.epoch,
+		offset: offset}
 }
 
 // WouldCommit reports what an open sink makes of a transaction that is open in the

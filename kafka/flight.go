@@ -123,7 +123,8 @@ func (f *flight) fail(o *outgoing, partition int32, err error) {
 	case !followsAnother(f.first.err) || followsAnother(err):
 		return
 	}
-	f.first = &failure{err: err, topic: o.msg.Topic, partition: partition, group: o.group, index: o.index, asked: o.rec.Partition >= 0}
+	f.first = &failure{err: err, topic: o.msg.Topic, partition: partition, group: o.group, index: o.index,
+		asked: o.rec.Partition >= 0}
 }
 
 func (f *flight) answer() {
@@ -188,7 +189,8 @@ func (f *flight) settle(n int, limit time.Duration) bool {
 
 // unlessStalled returns a context that ends with errDelivery when no record is answered
 // for limit, or a little longer, in which no broker has us wait. stop is to be called.
-func (f *flight) unlessStalled(ctx context.Context, limit time.Duration, waits func() bool) (watched context.Context, stop func()) {
+func (f *flight) unlessStalled(ctx context.Context, limit time.Duration,
+	waits func() bool) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	var timer *time.Timer
 	quiet, before := 0, 0

@@ -31,7 +31,8 @@ type forgetful struct {
 func place(topic string, partition int32) string { return fmt.Sprint(topic, "-", partition) }
 
 func forget(c *kafkatest.Cluster) *forgetful {
-	f := &forgetful{open: map[string]kmsg.DescribeProducersResponseTopicPartitionActiveProducer{}, denied: map[string]int16{}, ended: map[string]bool{}}
+	f := &forgetful{open: map[string]kmsg.DescribeProducersResponseTopicPartitionActiveProducer{},
+		denied: map[string]int16{}, ended: map[string]bool{}}
 	c.ControlKey(int16(kmsg.DescribeProducers), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		return f.describe(r.(*kmsg.DescribeProducersRequest)), nil, true
@@ -141,7 +142,8 @@ func TestSettleOneOfSeveral(t *testing.T) {
 		two := pub.ExactlyOnce(2)
 		_, _, err := two.Open(t.Context())
 		closeSink(t, two)
-		if e := wantError(t, err, kafka.TransactionHanging, false); e.Partition != partition || !strings.Contains(e.Text, fmt.Sprintf("settle orders orders %d commit", partition)) {
+		if e := wantError(t, err, kafka.TransactionHanging, false); e.Partition != partition ||
+			!strings.Contains(e.Text, fmt.Sprintf("settle orders orders %d commit", partition)) {
 			t.Fatalf("the error says %v", e)
 		}
 	}
@@ -227,7 +229,8 @@ func TestPositionNamesAsManyPartitionsAsThereIsRoomFor(t *testing.T) {
 // A topic that may not be read is told, and where its records end is not forgotten, so
 // that whoever may read it later knows what was committed.
 func TestUnseenTopicStaysNamed(t *testing.T) {
-	for _, why := range []*kerr.Error{kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.UnsupportedVersion} {
+	for _, why := range []*kerr.Error{kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed,
+		kerr.UnsupportedVersion} {
 		t.Run(why.Message, func(t *testing.T) {
 			c := kafkatest.Start(t)
 			topic, other := c.Topic("orders", 1, nil), c.Topic("other", 1, nil)

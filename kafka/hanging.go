@@ -13,7 +13,8 @@ const maxOthers = 10
 func (s *ExactlyOnce) undecidable(at topicPartition, h hanging, e *ending, others ...topicPartition) *Error {
 	text := "a transaction that Kafka has ended elsewhere is still open here, and nobody can tell whether it was committed"
 	if e != nil && e.offset >= 0 {
-		text = fmt.Sprintf("committed rows up to offset %d and rows of a later batch are in one transaction that is still open", e.offset)
+		text = fmt.Sprintf("committed rows up to offset %d and rows of a later batch are in one transaction that is "+
+			"still open", e.offset)
 	}
 	for i, o := range others {
 		if i == maxOthers {
@@ -40,7 +41,8 @@ func (s *ExactlyOnce) abandoned(at topicPartition, h hanging) *Error {
 			lost = fmt.Sprintf("which loses the committed rows up to offset %d there", e.offset)
 		}
 	}
-	return s.hangs(at, h, "a transaction of a producer id that this connector had before is still open, and nobody can end it but an administrator",
+	return s.hangs(at, h, "a transaction of a producer id that this connector had before is still open, and nobody can "+
+		"end it but an administrator",
 		s.toolAbort(at, h)+", "+lost)
 }
 

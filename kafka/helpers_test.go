@@ -94,7 +94,8 @@ func (b *batcher) next(n, rows int) *txn.Batch {
 	batch := &txn.Batch{}
 	for range n {
 		b.seq++
-		commit := position.Commit{GTID: position.GTID{SID: source, Seq: b.seq}, First: b.seq, File: "binlog.000001", Pos: b.seq * 100, Committed: time.UnixMicro(int64(b.seq))}
+		commit := position.Commit{GTID: position.GTID{SID: source, Seq: b.seq}, First: b.seq, File: "binlog.000001",
+			Pos: b.seq * 100, Committed: time.UnixMicro(int64(b.seq))}
 		g := txn.Group{Commit: commit}
 		for r := range rows {
 			g.Records = append(g.Records, record(b.topic, "k"+strconv.Itoa(r%7), fmt.Sprintf("%d/%d", b.seq, r)))
@@ -103,7 +104,8 @@ func (b *batcher) next(n, rows int) *txn.Batch {
 	}
 	last := batch.Groups[n-1].Commit
 	b.set.AddRange(last.GTID, batch.Groups[0].Commit.First)
-	batch.Position = position.Position{Flavor: position.MySQL, Server: source.String(), Set: b.set.Clone(), File: last.File, Pos: last.Pos,
+	batch.Position = position.Position{Flavor: position.MySQL, Server: source.String(), Set: b.set.Clone(),
+		File: last.File, Pos: last.Pos,
 		Last: last.GTID, Committed: last.Committed, Seq: b.seq * uint64(rows)}
 	return batch
 }

@@ -70,7 +70,8 @@ func TestPositionTopicIsNoTopicForRows(t *testing.T) {
 // panics when it gets one as a label.
 func TestTopicThatIsNoText(t *testing.T) {
 	conform(t, func(t *testing.T, c *kafkatest.Cluster, d delivery) {
-		pub, err := kafka.NewPublisher(config(c.Brokers()), slog.New(slog.DiscardHandler), kafka.NewMetrics(prometheus.NewRegistry()))
+		pub, err := kafka.NewPublisher(config(c.Brokers()), slog.New(slog.DiscardHandler),
+			kafka.NewMetrics(prometheus.NewRegistry()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +90,8 @@ func TestB062TooFewBrokersAreWaitedFor(t *testing.T) {
 	pub := publisher(t, config(c.Brokers()))
 	s := pub.ExactlyOnce(1)
 	_, _, err := s.Open(t.Context())
-	if e := wantError(t, err, kafka.Unavailable, true); e.Topic != positionTopic || !strings.Contains(err.Error(), "brokers") {
+	if e := wantError(t, err, kafka.Unavailable, true); e.Topic != positionTopic ||
+		!strings.Contains(err.Error(), "brokers") {
 		t.Errorf("%v does not say what is missing", err)
 	}
 	closeSink(t, s)

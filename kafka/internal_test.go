@@ -79,7 +79,8 @@ func partition(t *testing.T, key []byte, n int32) int32 {
 	t.Helper()
 	o := &outgoing{partition: -1}
 	p := &producer{keys: map[string][]byte{}}
-	got, err := newPartitioner("orders").Partition(p.message(o, 0, &txn.Record{Topic: "orders", Partition: -1, Key: key}, newFlight(nil)), n)
+	got, err := newPartitioner("orders").Partition(p.message(o, 0, &txn.Record{Topic: "orders", Partition: -1, Key: key},
+		newFlight(nil)), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,8 @@ func TestB064SamePartitionAsTheJavaProducer(t *testing.T) {
 func TestB064KafkasOwnHashes(t *testing.T) {
 	for key, hash := range map[string]int32{
 		"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536,
-		"a-little-bit-longer-string": -1486304829, "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971, "abc": 479470107,
+		"a-little-bit-longer-string": -1486304829, "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+		"abc": 479470107,
 	} {
 		const n = 1000
 		if got, want := partition(t, []byte(key), n), hash&0x7fffffff%n; got != want {
@@ -233,7 +235,8 @@ func TestSizeIsAnUpperBound(t *testing.T) {
 			Value: rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "value"),
 		}
 		for range rapid.IntRange(0, 10).Draw(t, "headers") {
-			r.Headers = append(r.Headers, txn.Header{Key: rapid.String().Draw(t, "name"), Value: []byte(rapid.String().Draw(t, "header"))})
+			r.Headers = append(r.Headers, txn.Header{Key: rapid.String().Draw(t, "name"),
+				Value: []byte(rapid.String().Draw(t, "header"))})
 		}
 		rec := kmsg.Record{Key: r.Key, Value: r.Value, TimestampDelta64: 1 << 40, OffsetDelta: 1 << 20}
 		for _, h := range r.Headers {
@@ -292,7 +295,8 @@ func FuzzPositionRecords(f *testing.F) {
 
 // The slots of a batch keep no large payload once it is published.
 func TestPublishLetsLargePayloadsGo(t *testing.T) {
-	p := &producer{cfg: &Config{DeliveryTimeout: time.Minute}, keys: map[string][]byte{}, topics: newTopics(&Config{}, nil, newLimits(), nil)}
+	p := &producer{cfg: &Config{DeliveryTimeout: time.Minute}, keys: map[string][]byte{},
+		topics: newTopics(&Config{}, nil, newLimits(), nil)}
 	input := make(chan *sarama.ProducerMessage)
 	p.async = answering{input: input}
 	go func() {
@@ -319,7 +323,8 @@ func (a answering) Input() chan<- *sarama.ProducerMessage { return a.input }
 // What was written whole and what came since are read as one, and as the last says.
 func TestPositionRecordsAreReadAsOne(t *testing.T) {
 	set := position.NewSet(position.MySQL)
-	pos := position.Position{Flavor: position.MySQL, Set: set, Snapshot: &position.Snapshot{Database: "shop", Table: "outbox", Key: []string{"7"}, Rows: 7}}
+	pos := position.Position{Flavor: position.MySQL, Set: set, Snapshot: &position.Snapshot{Database: "shop",
+		Table: "outbox", Key: []string{"7"}, Rows: 7}}
 	for i := range 100 {
 		set.Add(position.GTID{SID: uuid.UUID{byte(i + 1)}, Seq: 7})
 	}
@@ -330,7 +335,8 @@ func TestPositionRecordsAreReadAsOne(t *testing.T) {
 	}{
 		{fullKey, nil},
 		{deltaKey, []position.Commit{{GTID: position.GTID{SID: uuid.UUID{1}, Seq: 9}, First: 8}}},
-		{deltaKey, []position.Commit{{GTID: position.GTID{SID: uuid.UUID{3}, Tag: "x", Seq: 1}, First: 1}, {Snapshot: &position.Snapshot{Done: true}}}},
+		{deltaKey, []position.Commit{{GTID: position.GTID{SID: uuid.UUID{3}, Tag: "x", Seq: 1}, First: 1},
+			{Snapshot: &position.Snapshot{Done: true}}}},
 	} {
 		pos.Advance(step.advance...)
 		key, value, err := w.next(w.at, pos, nil)
@@ -363,7 +369,8 @@ func TestPatience(t *testing.T) {
 		t.Errorf("the brokers allow 7m, the next attempt asks for %s", got)
 	}
 	text := outranError(1<<20, 8<<20, 315*time.Second, 7*time.Minute, false).Error()
-	for _, part := range []string{"1048576 of its 8388608 bytes", "3329 bytes a second", "7m0s", "producer_byte_rate", "transaction.max.timeout.ms"} {
+	for _, part := range []string{"1048576 of its 8388608 bytes", "3329 bytes a second", "7m0s", "producer_byte_rate",
+		"transaction.max.timeout.ms"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the error lacks %q: %s", part, text)
 		}
@@ -411,7 +418,8 @@ func TestLaterPositionIsRefused(t *testing.T) {
 	}
 	for _, key := range []string{fullKey, deltaKey} {
 		err := new(history).take([]byte(key), later)
-		if !errors.Is(err, envelope.ErrNewer) || !strings.Contains(err.Error(), "it has version 2, this release knows up to 1") {
+		if !errors.Is(err, envelope.ErrNewer) || !strings.Contains(err.Error(),
+			"it has version 2, this release knows up to 1") {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

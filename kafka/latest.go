@@ -47,7 +47,8 @@ func Latest(ctx context.Context, cfg Config, topic string, want func(key []byte)
 			}
 			return false, nil
 		}
-		if err := r.read(ctx, func(b *sarama.FetchResponseBlock) bool { return r.offset >= b.HighWaterMarkOffset }); err != nil {
+		if err := r.read(ctx,
+			func(b *sarama.FetchResponseBlock) bool { return r.offset >= b.HighWaterMarkOffset }); err != nil {
 			return nil, latestError(ctx, topic, err)
 		}
 	}

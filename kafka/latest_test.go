@@ -20,7 +20,8 @@ func TestLatest(t *testing.T) {
 	c := kafkatest.Start(t)
 	c.Topic("offsets", 3, map[string]string{"cleanup.policy": "compact"})
 	ctx := t.Context()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers()...), kgo.TransactionalID("worker"), kgo.DefaultProduceTopic("offsets"))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers()...), kgo.TransactionalID("worker"),
+		kgo.DefaultProduceTopic("offsets"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,8 @@ func TestLatest(t *testing.T) {
 	if got, err = latest(ctx); err != nil || string(got["a"]) != "4" {
 		t.Errorf("after its end: %q, %v", got, err)
 	}
-	if _, err := kafka.Latest(ctx, config(c.Brokers()), "nobodys", func([]byte) bool { return true }); err == nil || !strings.Contains(err.Error(), string(kafka.TopicMissing)) {
+	if _, err := kafka.Latest(ctx, config(c.Brokers()), "nobodys", func([]byte) bool { return true }); err == nil ||
+		!strings.Contains(err.Error(), string(kafka.TopicMissing)) {
 		t.Errorf("a topic that is not there: %v", err)
 	}
 }
@@ -78,7 +80,8 @@ func TestLatest(t *testing.T) {
 func TestLatestWithoutRights(t *testing.T) {
 	c := kafkatest.Start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.SeedTopics(1, "offsets"),
 		kfake.User("PLAIN", "outbox", "right", kfake.ACL{
-			Resource: kmsg.ACLResourceTypeTopic, Name: "offsets", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationDescribe, Allow: true,
+			Resource: kmsg.ACLResourceTypeTopic, Name: "offsets", Pattern: kmsg.ACLResourcePatternTypeLiteral,
+			Operation: kmsg.ACLOperationDescribe, Allow: true,
 		}))
 	cfg := config(c.Brokers())
 	cfg.SASL = &kafka.SASL{Mechanism: "PLAIN", Credentials: user("outbox", "right")}

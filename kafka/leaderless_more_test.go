@@ -136,18 +136,23 @@ func (l leaderless) blind(t *testing.T) {
 	}
 	cfg := config(secure)
 	cfg.Connector = "blind"
-	cfg.SASL = &kafka.SASL{Mechanism: "PLAIN", Credentials: func(context.Context) (string, string, error) { return "outbox", "secret", nil }}
+	cfg.SASL = &kafka.SASL{Mechanism: "PLAIN", Credentials: func(context.Context) (string, string,
+		error) {
+		return "outbox", "secret", nil
+	}}
 	allow := func(kind sarama.AclResourceType, name string, ops ...sarama.AclOperation) {
 		var acls []*sarama.Acl
 		for _, op := range ops {
-			acls = append(acls, &sarama.Acl{Principal: "User:outbox", Host: "*", Operation: op, PermissionType: sarama.AclPermissionAllow})
+			acls = append(acls, &sarama.Acl{Principal: "User:outbox", Host: "*", Operation: op,
+				PermissionType: sarama.AclPermissionAllow})
 		}
 		resource := sarama.Resource{ResourceType: kind, ResourceName: name, ResourcePatternType: sarama.AclPatternLiteral}
 		if err := admin.CreateACLs([]*sarama.ResourceAcls{{Resource: resource, Acls: acls}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	allow(sarama.AclResourceTopic, cfg.PositionTopic(), sarama.AclOperationRead, sarama.AclOperationWrite, sarama.AclOperationCreate)
+	allow(sarama.AclResourceTopic, cfg.PositionTopic(), sarama.AclOperationRead, sarama.AclOperationWrite,
+		sarama.AclOperationCreate)
 	allow(sarama.AclResourceTransactionalID, cfg.TransactionalID(), sarama.AclOperationWrite)
 	allow(sarama.AclResourceTopic, "blind", sarama.AclOperationWrite)
 	pub, victim, coordinator := l.prepareWith(t, cfg)
@@ -185,7 +190,8 @@ func (l leaderless) blind(t *testing.T) {
 
 // Kafka has forgotten the transactional id and with it who could end what is open.
 func TestRealLeftoverOfAnExpiredProducerID(t *testing.T) {
-	l := startLeaderless(t, "transactional.id.expiration.ms=10000", "transaction.remove.expired.transaction.cleanup.interval.ms=500")
+	l := startLeaderless(t, "transactional.id.expiration.ms=10000",
+		"transaction.remove.expired.transaction.cleanup.interval.ms=500")
 	cfg := config(l.Addrs())
 	cfg.Connector, cfg.TransactionTimeout = "expired", 8*time.Second
 	pub, victim, coordinator := l.prepareWith(t, cfg)

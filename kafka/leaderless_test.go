@@ -28,8 +28,14 @@ func TestRealMarkerOfALeaderlessPartition(t *testing.T) {
 	t.Run("the next batch goes elsewhere", l.elsewhere)
 	t.Run("a living leader goes on at the same partition", l.living)
 	t.Run("aborted by its time-out", func(t *testing.T) { l.timeout(t, "timeout", 1, "[1/0 2/0]") })
-	t.Run("aborted by its time-out, nothing committed before", func(t *testing.T) { l.timeout(t, "timeout-first", 0, "[1/0]") })
-	t.Run("two batches under one marker, committed", func(t *testing.T) { l.together(t, "together-commit", true, "[1/0 2/0]") })
+	t.Run("aborted by its time-out, nothing committed before", func(t *testing.T) {
+		l.timeout(t, "timeout-first", 0,
+			"[1/0]")
+	})
+	t.Run("two batches under one marker, committed", func(t *testing.T) {
+		l.together(t, "together-commit", true,
+			"[1/0 2/0]")
+	})
 	t.Run("two batches under one marker, aborted", func(t *testing.T) { l.together(t, "together-abort", false, "[2/0]") })
 	t.Run("nobody may read the topic", l.blind)
 }
@@ -41,7 +47,8 @@ func startLeaderless(t *testing.T, properties ...string) leaderless {
 	c := servers.KafkaClusterForTest(t, 3, servers.KafkaOptions{Own: true, JVMArgs: []string{markersLogged(t)},
 		Listeners: []servers.Listener{{Name: "SECURE", Protocol: "SASL_PLAINTEXT"}},
 		Properties: append([]string{
-			"transaction.abort.timed.out.transaction.cleanup.interval.ms=1000", // 10 s by default: only so that it takes less time
+			// 10 s by default: only so that it takes less time
+			"transaction.abort.timed.out.transaction.cleanup.interval.ms=1000",
 			"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 			"super.users=User:ANONYMOUS",
 			"listener.name.secure.sasl.enabled.mechanisms=PLAIN",
@@ -86,14 +93,16 @@ func (l leaderless) client(t *testing.T) sarama.Client {
 }
 
 // prepare makes the topic on one broker that does not coordinate the transactions.
-func (l leaderless) prepare(t *testing.T, name string) (pub *kafka.Publisher, victim *servers.Kafka, coordinator *sarama.Broker) {
+func (l leaderless) prepare(t *testing.T, name string) (pub *kafka.Publisher, victim *servers.Kafka,
+	coordinator *sarama.Broker) {
 	t.Helper()
 	cfg := config(l.Addrs())
 	cfg.Connector, cfg.RequestTimeout, cfg.DeliveryTimeout = name, 15*time.Second, time.Minute // for busy machines
 	return l.prepareWith(t, cfg)
 }
 
-func (l leaderless) prepareWith(t *testing.T, cfg kafka.Config) (pub *kafka.Publisher, victim *servers.Kafka, coordinator *sarama.Broker) {
+func (l leaderless) prepareWith(t *testing.T, cfg kafka.Config) (pub *kafka.Publisher, victim *servers.Kafka,
+	coordinator *sarama.Broker) {
 	t.Helper()
 	name := cfg.Connector
 	pub = publisher(t, cfg)
@@ -114,7 +123,8 @@ func (l leaderless) prepareWith(t *testing.T, cfg kafka.Config) (pub *kafka.Publ
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	err = admin.CreateTopic(name, &sarama.TopicDetail{NumPartitions: -1, ReplicationFactor: -1, ReplicaAssignment: map[int32][]int32{0: {int32(victim.NodeID())}}}, false)
+	err = admin.CreateTopic(name, &sarama.TopicDetail{NumPartitions: -1, ReplicationFactor: -1,
+		ReplicaAssignment: map[int32][]int32{0: {int32(victim.NodeID())}}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +138,8 @@ func (l leaderless) await(t *testing.T, b *sarama.Broker, topic string, has bool
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		m, err := b.GetMetadata(&sarama.MetadataRequest{Version: 7, Topics: []string{topic}})
-		if err == nil && len(m.Topics) == 1 && len(m.Topics[0].Partitions) == 1 && (m.Topics[0].Partitions[0].Leader >= 0) == has {
+		if err == nil && len(m.Topics) == 1 && len(m.Topics[0].Partitions) == 1 &&
+			(m.Topics[0].Partitions[0].Leader >= 0) == has {
 			return
 		}
 		if time.Now().After(end) {
@@ -274,7 +285,8 @@ func (l leaderless) position(t *testing.T) {
 	defer admin.Close()
 	compact := "compact"
 	err = admin.CreateTopic(cfg.PositionTopic(), &sarama.TopicDetail{NumPartitions: -1, ReplicationFactor: -1,
-		ReplicaAssignment: map[int32][]int32{0: {int32(victim.NodeID())}}, ConfigEntries: map[string]*string{"cleanup.policy": &compact}}, false)
+		ReplicaAssignment: map[int32][]int32{0: {int32(victim.NodeID())}},
+		ConfigEntries:     map[string]*string{"cleanup.policy": &compact}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +304,8 @@ func (l leaderless) position(t *testing.T) {
 	l.up(t, victim, coordinator, cfg.PositionTopic())
 	young, pos, found := reopen(t, pub)
 	if !found || pos.Last.Seq != kept.Position.Last.Seq {
-		t.Errorf("the position says that transaction %d is published, the last one that was committed is %d", pos.Last.Seq, kept.Position.Last.Seq)
+		t.Errorf("the position says that transaction %d is published, the last one that was committed is %d", pos.Last.Seq,
+			kept.Position.Last.Seq)
 	}
 	// The connector goes on behind it.
 	batches.seq, batches.set = pos.Last.Seq, pos.Set

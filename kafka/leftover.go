@@ -58,7 +58,8 @@ type partitions struct {
 
 func newPartitions() partitions {
 	return partitions{
-		id: producerID{-1, -1}, clean: map[topicPartition]bool{}, pending: map[topicPartition]ending{}, sent: map[topicPartition]ending{},
+		id: producerID{-1, -1}, clean: map[topicPartition]bool{}, pending: map[topicPartition]ending{},
+		sent:  map[topicPartition]ending{},
 		count: map[topicPartition]int32{}, away: map[topicPartition]time.Time{}, unseen: map[string]bool{},
 	}
 }
@@ -92,7 +93,8 @@ func (p *partitions) acknowledged(f *flight) {
 		if p.count[at] < 0 {
 			p.count[at] &= 1<<31 - 1 // as Kafka counts on
 		}
-		last := ending{producer: p.id.producer, epoch: p.id.epoch, offset: e.offset, sequence: (p.count[at] - 1) & (1<<31 - 1)}
+		last := ending{producer: p.id.producer, epoch: p.id.epoch, offset: e.offset,
+			sequence: (p.count[at] - 1) & (1<<31 - 1)}
 		if e.unknown {
 			last.offset = -1
 		}
@@ -142,8 +144,10 @@ func (s *ExactlyOnce) inspect(ctx context.Context) error {
 			if !ready {
 				return newError(Unavailable, "the transaction coordinator is moving", nil)
 			}
-			return onTopic(newError(Unavailable, "a partition of the transaction that is to be aborted has no leader, and without the right READ on its topic nobody can tell afterwards whether it was aborted there: "+
-				"start its broker, or grant the right: kafka-acls.sh --bootstrap-server "+s.pub.cfg.Brokers[0]+" --add --allow-principal PRINCIPAL --operation Read --topic "+blind, nil), blind)
+			return onTopic(newError(Unavailable, "a partition of the transaction that is to be aborted has no leader, and "+
+				"without the right READ on its topic nobody can tell afterwards whether it was aborted there: "+
+				"start its broker, or grant the right: kafka-acls.sh --bootstrap-server "+s.pub.cfg.Brokers[0]+
+				" --add --allow-principal PRINCIPAL --operation Read --topic "+blind, nil), blind)
 		}
 		if err := pause(ctx, maxLookWait); err != nil {
 			return err
@@ -179,7 +183,8 @@ func (s *ExactlyOnce) blindLeaderless(coordinator *sarama.Broker, state sarama.T
 
 // inspectShared compares what is open with the batch that was committed before it. Where
 // rows of both are in one transaction it does what an administrator has chosen, or stops.
-func (s *ExactlyOnce) inspectShared(ctx context.Context, state sarama.TransactionState, coordinator *sarama.Broker) error {
+func (s *ExactlyOnce) inspectShared(ctx context.Context, state sarama.TransactionState,
+	coordinator *sarama.Broker) error {
 	last, err := readPosition(ctx, s.p.client, s.pub.cfg.PositionTopic(), "")
 	if err != nil {
 		return classify("reading the position before the claim", err)
@@ -247,7 +252,8 @@ func (s *ExactlyOnce) inherit(t *trace) {
 	for _, topic := range s.parts.before.Topics {
 		for _, id := range topic.Partitions {
 			if at := (topicPartition{topic.Topic, id}); at != own {
-				s.parts.pending[at] = ending{producer: s.parts.before.ProducerID, epoch: s.parts.before.ProducerEpoch, offset: -1, sequence: -1, aborted: aborted}
+				s.parts.pending[at] = ending{producer: s.parts.before.ProducerID, epoch: s.parts.before.ProducerEpoch, offset: -1,
+					sequence: -1, aborted: aborted}
 			}
 		}
 	}
@@ -297,8 +303,10 @@ func (s *ExactlyOnce) settle(ctx context.Context, needed []topicPartition) error
 		case len(open) == 0 && len(waits) == 0:
 			return nil
 		case len(waits) > 0 && time.Now().After(until):
-			e := onTopic(newError(Unavailable, "the partition has no leader that says whether a transaction is open: start its broker; if it is gone for good, "+
-				"have another replica lead (kafka-leader-election.sh --election-type unclean), or make the topic anew (kafka-topics.sh --delete --topic "+waits[0].topic+")", found.away[waits[0]]), waits[0].topic)
+			e := onTopic(newError(Unavailable, "the partition has no leader that says whether a transaction is open: start "+
+				"its broker; if it is gone for good, "+
+				"have another replica lead (kafka-leader-election.sh --election-type unclean), or make the topic anew "+
+				"(kafka-topics.sh --delete --topic "+waits[0].topic+")", found.away[waits[0]]), waits[0].topic)
 			e.Partition = waits[0].id
 			return e
 		case len(open) > 0 && ended:
@@ -351,7 +359,8 @@ func (p *partitions) toAsk(need map[topicPartition]bool) []topicPartition {
 
 // note keeps what was found of the partitions that were asked. It returns those that
 // are needed and could not be asked.
-func (s *ExactlyOnce) note(ask []topicPartition, found seen, open map[topicPartition]hanging, need map[topicPartition]bool) (waits []topicPartition) {
+func (s *ExactlyOnce) note(ask []topicPartition, found seen, open map[topicPartition]hanging,
+	need map[topicPartition]bool) (waits []topicPartition) {
 	for _, at := range ask {
 		_, isOpen := open[at]
 		switch {
@@ -464,7 +473,8 @@ func (s *ExactlyOnce) tellUnseen(topic, why string) {
 	}
 	s.parts.unseen[topic] = true
 	if s.pub.unseen.add(topic) {
-		s.pub.log.Warn("what a transaction leaves open in a partition without a leader can't be seen: rows may come twice or be lost when a broker fails",
+		s.pub.log.Warn("what a transaction leaves open in a partition without a leader can't be seen: rows may come twice "+
+			"or be lost when a broker fails",
 			"topic", topic, "reason", why)
 	}
 }

@@ -162,7 +162,8 @@ func (s *ExactlyOnce) endOnly(ctx context.Context, parts []topicPartition, commi
 	}
 	for wait := time.Millisecond; ; wait = min(2*wait, maxLookWait) {
 		added, err := coordinator.AddPartitionsToTxn(&sarama.AddPartitionsToTxnRequest{
-			TransactionalID: id, ProducerID: s.parts.id.producer, ProducerEpoch: s.parts.id.epoch, TopicPartitions: byTopic(parts),
+			TransactionalID: id, ProducerID: s.parts.id.producer, ProducerEpoch: s.parts.id.epoch,
+			TopicPartitions: byTopic(parts),
 		})
 		if err == nil {
 			err = firstError(added)
@@ -206,7 +207,8 @@ func (s *ExactlyOnce) abortRaw() error {
 // endRaw ends the open transaction of a producer without the client library's knowledge.
 func (s *ExactlyOnce) endRaw(coordinator *sarama.Broker, commit bool) error {
 	ended, err := coordinator.EndTxn(&sarama.EndTxnRequest{
-		TransactionalID: s.pub.cfg.TransactionalID(), ProducerID: s.parts.id.producer, ProducerEpoch: s.parts.id.epoch, TransactionResult: commit,
+		TransactionalID: s.pub.cfg.TransactionalID(), ProducerID: s.parts.id.producer, ProducerEpoch: s.parts.id.epoch,
+		TransactionResult: commit,
 	})
 	if err != nil {
 		return err

@@ -44,7 +44,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "binlog_outbox_publish_records_total",
-			Help: "Records handed to Kafka, by topic (the first 200, then \"other\") and by whether they were acknowledged. With exactly-once, ok means committed.",
+			Help: "Records handed to Kafka, by topic (the first 200, then \"other\") and by whether they were acknowledged. " +
+				"With exactly-once, ok means committed.",
 		}, []string{"topic", "outcome"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "binlog_outbox_publish_bytes_total",
@@ -89,7 +90,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		topics: map[string]*topicCounters{},
 	}
 	if reg != nil {
-		reg.MustRegister(m.records, m.bytes, m.retries, m.duration, m.inflight, m.transactions, m.fenced, m.tainted, m.leftovers, m.throttled)
+		reg.MustRegister(m.records, m.bytes, m.retries, m.duration, m.inflight, m.transactions, m.fenced, m.tainted,
+			m.leftovers, m.throttled)
 	}
 	return m
 }

@@ -18,7 +18,8 @@ import (
 func TestMetrics(t *testing.T) {
 	c := kafkatest.Start(t, kfake.SeedTopics(1, "orders"))
 	reg := prometheus.NewRegistry()
-	pub, err := kafka.NewPublisher(config(c.Brokers()), slog.New(slog.NewTextHandler(io.Discard, nil)), kafka.NewMetrics(prometheus.WrapRegistererWith(prometheus.Labels{"connector": "orders"}, reg)))
+	pub, err := kafka.NewPublisher(config(c.Brokers()), slog.New(slog.NewTextHandler(io.Discard, nil)),
+		kafka.NewMetrics(prometheus.WrapRegistererWith(prometheus.Labels{"connector": "orders"}, reg)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ binlog_outbox_publish_inflight_records{connector="orders"} 0
 binlog_outbox_publish_records_total{connector="orders",outcome="error",topic="orders"} 4
 binlog_outbox_publish_records_total{connector="orders",outcome="ok",topic="orders"} 6
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "binlog_outbox_kafka_transactions_total", "binlog_outbox_producer_fenced_total", "binlog_outbox_publish_bytes_total",
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "binlog_outbox_kafka_transactions_total",
+		"binlog_outbox_producer_fenced_total", "binlog_outbox_publish_bytes_total",
 		"binlog_outbox_publish_inflight_records", "binlog_outbox_publish_records_total"); err != nil {
 		t.Error(err)
 	}

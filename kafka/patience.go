@@ -86,7 +86,8 @@ func (p *patience) kept() {
 // by bit.
 func outranError(acked, all int64, took, limit time.Duration, more bool) *Error {
 	text := fmt.Sprintf("publishing a batch: %d of its %d bytes were acknowledged in %s (%.0f bytes a second), "+
-		"and a transaction of %s leaves no more time", acked, all, took.Round(time.Second), float64(acked)/took.Seconds(), limit)
+		"and a transaction of %s leaves no more time", acked, all, took.Round(time.Second), float64(acked)/took.Seconds(),
+		limit)
 	if more {
 		text += ": the next attempt asks the brokers for a longer one"
 	} else {
@@ -125,6 +126,7 @@ func (t *throttle) waits(d time.Duration) {
 	}
 	if now.Sub(t.said) >= throttleLogEvery {
 		t.said = now
-		t.pub.log.Warn("the brokers throttle this client, as they do beyond a quota", "wait", d, "client_id", t.pub.cfg.ClientID)
+		t.pub.log.Warn("the brokers throttle this client, as they do beyond a quota", "wait", d, "client_id",
+			t.pub.cfg.ClientID)
 	}
 }

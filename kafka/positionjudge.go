@@ -39,7 +39,8 @@ func (s *ExactlyOnce) judgePosition(ctx context.Context, h hanging) (verdict, er
 	case last.ProducerID != h.producer:
 	case strings.HasSuffix(last.TransactionState, "Commit") && int32(last.ProducerEpoch) == h.epoch:
 		return toCommit, nil
-	case strings.HasSuffix(last.TransactionState, "Abort") && (int32(last.ProducerEpoch) == h.epoch || int32(last.ProducerEpoch) == h.epoch+1):
+	case strings.HasSuffix(last.TransactionState, "Abort") && (int32(last.ProducerEpoch) == h.epoch ||
+		int32(last.ProducerEpoch) == h.epoch+1):
 		return toAbort, nil
 	}
 	for _, at := range sorted(own) {
@@ -104,7 +105,8 @@ func (s *ExactlyOnce) markerBehind(ctx context.Context, at topicPartition, e end
 // batches hands over the batches of a partition from an offset on, committed or not,
 // until f is content or what stood there at the first look is read: others may go on
 // writing.
-func (s *ExactlyOnce) batches(ctx context.Context, at topicPartition, offset int64, f func(*sarama.RecordBatch) (done bool, err error)) error {
+func (s *ExactlyOnce) batches(ctx context.Context, at topicPartition, offset int64,
+	f func(*sarama.RecordBatch) (done bool, err error)) error {
 	end := int64(-1)
 	for until := time.Now().Add(readLimit); ; {
 		block, err := fetchFrom(s.p.client, at, offset, sarama.ReadUncommitted)

@@ -41,7 +41,8 @@ func readPosition(ctx context.Context, client sarama.Client, topic, session stri
 	}
 	from := max(oldest, newest-positionTail)
 	for {
-		r := positionReader{committedReader: committedReader{client: client, at: topicPartition{topic, 0}, offset: from}, session: session}
+		r := positionReader{committedReader: committedReader{client: client, at: topicPartition{topic, 0}, offset: from},
+			session: session}
 		if err := r.read(ctx); err != nil {
 			return nil, err
 		}
@@ -89,7 +90,10 @@ type positionReader struct {
 // run to the end of what is committed.
 func (r *positionReader) read(ctx context.Context) error {
 	r.take = r.record
-	return r.committedReader.read(ctx, func(b *sarama.FetchResponseBlock) bool { return r.session == "" && r.offset >= b.LastStableOffset })
+	return r.committedReader.read(ctx, func(b *sarama.FetchResponseBlock) bool {
+		return r.session == "" &&
+			r.offset >= b.LastStableOffset
+	})
 }
 
 // record takes one record; found says that it is the open record of the run.

@@ -115,7 +115,8 @@ func (h *history) position() (pos position.Position, found bool, err error) {
 	case h.full == nil && h.delta == nil:
 		return pos, false, nil
 	case !h.complete():
-		return pos, false, errors.New("the last position refers to a full position that is not there: the topic was truncated or written by somebody else")
+		return pos, false, errors.New("the last position refers to a full position that is not there: the topic was " +
+			"truncated or written by somebody else")
 	case h.delta == nil:
 		return h.full.Position, true, nil
 	}

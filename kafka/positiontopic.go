@@ -24,7 +24,8 @@ func (s *ExactlyOnce) ensurePositionTopic(ctx context.Context) error {
 		err = s.p.topics.await(ctx, topic)
 	}
 	if errors.Is(err, sarama.ErrLeaderNotAvailable) {
-		return onTopic(newError(Unavailable, "the position topic has no leader: start its broker; if it is gone for good, make the topic anew "+
+		return onTopic(newError(Unavailable, "the position topic has no leader: start its broker; if it is gone for good, "+
+			"make the topic anew "+
 			"(kafka-topics.sh --delete) and choose where to go on with 'offset set'", err), topic)
 	}
 	if err != nil {
@@ -35,12 +36,14 @@ func (s *ExactlyOnce) ensurePositionTopic(ctx context.Context) error {
 		return onTopic(classify("looking up the position topic", err), topic)
 	}
 	if len(ids) != 1 {
-		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have one partition, it has %d: use another prefix or recreate it", len(ids)), nil), topic)
+		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have one partition, it has %d: use "+
+			"another prefix or recreate it", len(ids)), nil), topic)
 	}
 	settings, err := topicSettings(client, topic, cleanupPolicyKey, maxMessageBytesKey)
 	if err != nil {
 		if s.pub.uncertain.CompareAndSwap(false, true) {
-			s.pub.log.Warn("the settings of the position topic can't be read (right DESCRIBE_CONFIGS): nobody checks that its cleanup.policy is compact, without which it forgets the position",
+			s.pub.log.Warn("the settings of the position topic can't be read (right DESCRIBE_CONFIGS): nobody checks that its "+
+				"cleanup.policy is compact, without which it forgets the position",
 				"topic", topic, "error", err)
 		}
 		return nil
@@ -49,7 +52,8 @@ func (s *ExactlyOnce) ensurePositionTopic(ctx context.Context) error {
 		s.positionLimit = n
 	}
 	if policy, ok := settings[cleanupPolicyKey]; ok && policy != "compact" {
-		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have cleanup.policy=compact, it has %q and would forget the position", policy), nil), topic)
+		return onTopic(newError(TopicInvalid, fmt.Sprintf("the position topic must have cleanup.policy=compact, it has %q "+
+			"and would forget the position", policy), nil), topic)
 	}
 	return nil
 }
@@ -85,10 +89,12 @@ func (s *ExactlyOnce) timeoutRefused() *Error {
 	}
 	if s.timeout > s.pub.cfg.TransactionTimeout {
 		s.pub.patience.refused(s.timeout, longest, s.pub.cfg.TransactionTimeout)
-		return newError(Timeout, fmt.Sprintf("a slow batch needs a transaction of %s, which is above %s: the next attempt has what they allow",
+		return newError(Timeout, fmt.Sprintf("a slow batch needs a transaction of %s, which is above %s: the next attempt "+
+			"has what they allow",
 			s.timeout, most), nil)
 	}
-	return newError(SettingRefused, fmt.Sprintf("the brokers refuse transaction_timeout %s, which is above %s: lower the one or raise the other",
+	return newError(SettingRefused, fmt.Sprintf("the brokers refuse transaction_timeout %s, which is above %s: lower "+
+		"the one or raise the other",
 		s.pub.cfg.TransactionTimeout, most), nil)
 }
 
@@ -131,7 +137,8 @@ func supportsExactlyOnce(b *sarama.Broker) (sees bool, err error) {
 		newest[k.ApiKey] = k.MaxVersion
 	}
 	if newest[addPartitionsKey] < addPartitionsVerified {
-		return false, newError(Unsupported, "exactly-once needs Kafka 3.6.1 or newer, which verifies transactions: upgrade the brokers or use delivery at_least_once", nil)
+		return false, newError(Unsupported, "exactly-once needs Kafka 3.6.1 or newer, which verifies transactions: upgrade "+
+			"the brokers or use delivery at_least_once", nil)
 	}
 	_, producers := newest[describeProducersKey]
 	_, transactions := newest[describeTransactionsKey]

@@ -48,7 +48,8 @@ func Probe(ctx context.Context, cfg Config, exactlyOnce bool, topicNames []strin
 	d := newDialer(&cfg, true)
 	defer d.stop()
 	defer context.AfterFunc(ctx, d.stop)()
-	sc, err := saramaConfig(ctx, &cfg, "", d, hooks{produceRetry: func() {}, transactionRetry: func() {}, hopeless: func() bool { return false }})
+	sc, err := saramaConfig(ctx, &cfg, "", d, hooks{produceRetry: func() {}, transactionRetry: func() {},
+		hopeless: func() bool { return false }})
 	if err != nil {
 		p.fail("credentials", err)
 		return p.findings
@@ -136,7 +137,8 @@ func (p *probe) version(subject string, b *sarama.Broker) {
 		return
 	}
 	if p.blind = p.blind || !sees; !sees {
-		p.add(Warning, subject, "does not answer DescribeProducers and DescribeTransactions: what a transaction leaves open in a partition without a leader can't be seen, so that rows may come twice or be lost when a broker fails",
+		p.add(Warning, subject, "does not answer DescribeProducers and DescribeTransactions: what a transaction leaves "+
+			"open in a partition without a leader can't be seen, so that rows may come twice or be lost when a broker fails",
 			"use brokers that do (Apache Kafka 3.0 and newer), or topics with several replicas and min.insync.replicas of 2")
 	}
 	if on, err := brokerSetting(b, p.brokerID(b), verificationKey); err == nil && on == "false" {
@@ -165,7 +167,8 @@ func (p *probe) brokerID(b *sarama.Broker) int32 {
 // rights tells whether an idempotent producer is allowed. Since Kafka 3.0 the right
 // to write any topic is enough, so its lack is no error.
 func (p *probe) rights(subject string, b *sarama.Broker) {
-	resp, err := b.GetMetadata(&sarama.MetadataRequest{Version: 8, Topics: []string{p.cfg.PositionTopic()}, IncludeClusterAuthorizedOperations: true})
+	resp, err := b.GetMetadata(&sarama.MetadataRequest{Version: 8, Topics: []string{p.cfg.PositionTopic()},
+		IncludeClusterAuthorizedOperations: true})
 	if err != nil {
 		p.fail(subject, err)
 		return
@@ -175,10 +178,12 @@ func (p *probe) rights(subject string, b *sarama.Broker) {
 		return
 	}
 	if !allowed(ops, opIdempotentWrite) {
-		p.add(Warning, subject, "no right IDEMPOTENT_WRITE on the cluster", "grant it, unless all brokers are 3.0 or newer and the topics may be written")
+		p.add(Warning, subject, "no right IDEMPOTENT_WRITE on the cluster",
+			"grant it, unless all brokers are 3.0 or newer and the topics may be written")
 	}
 	if p.cfg.Topics.Create && !allowed(ops, opCreate) {
-		p.add(Warning, subject, "no right CREATE on the cluster", "grant it on the cluster or on the topics that are to be created")
+		p.add(Warning, subject, "no right CREATE on the cluster",
+			"grant it on the cluster or on the topics that are to be created")
 	}
 }
 
@@ -207,7 +212,8 @@ func (p *probe) topic(name string) {
 			p.add(Failed, subject, "no right WRITE", "grant it")
 		}
 		if p.exactlyOnce && !allowed(meta.TopicAuthorizedOperations, opRead) {
-			p.add(Warning, subject, "no right READ: what a transaction leaves open in a partition without a leader can't be seen, so that rows may come twice or be lost when a broker fails", "grant it")
+			p.add(Warning, subject, "no right READ: what a transaction leaves open in a partition without a leader can't be "+
+				"seen, so that rows may come twice or be lost when a broker fails", "grant it")
 		}
 	}
 	leaderless := 0
@@ -217,7 +223,8 @@ func (p *probe) topic(name string) {
 		}
 	}
 	if leaderless > 0 {
-		p.add(Warning, subject, fmt.Sprintf("%d of %d partitions have no leader", leaderless, len(meta.Partitions)), "bring the brokers back")
+		p.add(Warning, subject, fmt.Sprintf("%d of %d partitions have no leader", leaderless, len(meta.Partitions)),
+			"bring the brokers back")
 	}
 	p.replicas(subject, meta)
 	p.limit(subject, name, len(meta.Partitions))
@@ -234,7 +241,8 @@ func (p *probe) replicas(subject string, meta *sarama.TopicMetadata) {
 		least = min(least, len(part.Replicas))
 	}
 	if least < 2 {
-		p.add(Warning, subject, "has one replica: without its broker nothing can be written, and with its disk all is lost", "give it three (kafka-reassign-partitions.sh)")
+		p.add(Warning, subject, "has one replica: without its broker nothing can be written, and with its disk all is lost",
+			"give it three (kafka-reassign-partitions.sh)")
 		return
 	}
 	settings, err := topicSettings(p.client, meta.Name, minInSyncKey)
@@ -253,9 +261,11 @@ func (p *probe) limit(subject, name string, partitions int) {
 	}
 	switch {
 	case err != nil:
-		p.add(OK, subject, fmt.Sprintf("exists with %d partitions; its max.message.bytes is not known: %v", partitions, err), "")
+		p.add(OK, subject, fmt.Sprintf("exists with %d partitions; its max.message.bytes is not known: %v", partitions, err),
+			"")
 	case limit < p.cfg.MaxMessageBytes:
-		p.add(Warning, subject, fmt.Sprintf("exists with %d partitions; its max.message.bytes %d is below the client's limit %d", partitions, limit, p.cfg.MaxMessageBytes),
+		p.add(Warning, subject, fmt.Sprintf("exists with %d partitions; its max.message.bytes %d is below the client's "+
+			"limit %d", partitions, limit, p.cfg.MaxMessageBytes),
 			"larger events will stop the connector: raise the topic's or lower the client's")
 	default:
 		p.add(OK, subject, fmt.Sprintf("exists with %d partitions, takes records of up to %d bytes", partitions, limit), "")
@@ -267,7 +277,8 @@ func (p *probe) missing(subject string) {
 	case p.cfg.Topics.Create:
 		p.add(OK, subject, "does not exist and will be created", "")
 	case p.cfg.Topics.AutoCreate:
-		p.add(Warning, subject, "does not exist; the brokers may create it with their defaults", "create it, or let the connector do so")
+		p.add(Warning, subject, "does not exist; the brokers may create it with their defaults",
+			"create it, or let the connector do so")
 	default:
 		p.add(Failed, subject, "does not exist", "create it, or the connector will wait for it")
 	}
@@ -278,7 +289,8 @@ func (p *probe) metadata(name string) (*sarama.TopicMetadata, error) {
 	if b == nil {
 		return nil, sarama.ErrOutOfBrokers
 	}
-	resp, err := b.GetMetadata(&sarama.MetadataRequest{Version: 8, Topics: []string{name}, IncludeTopicAuthorizedOperations: true})
+	resp, err := b.GetMetadata(&sarama.MetadataRequest{Version: 8, Topics: []string{name},
+		IncludeTopicAuthorizedOperations: true})
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +316,8 @@ func (p *probe) positionTopic(ctx context.Context) {
 		return
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	s := &ExactlyOnce{pub: &Publisher{cfg: *p.cfg, log: quiet}, p: &producer{client: p.client, topics: newTopics(p.cfg, p.client, &limits{}, quiet)}}
+	s := &ExactlyOnce{pub: &Publisher{cfg: *p.cfg, log: quiet}, p: &producer{client: p.client,
+		topics: newTopics(p.cfg, p.client, &limits{}, quiet)}}
 	if err := s.ensurePositionTopic(ctx); err != nil {
 		p.fail(subject, err)
 		return

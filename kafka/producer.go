@@ -29,10 +29,12 @@ const (
 )
 
 // errDelivery ends a batch that has stalled.
-var errDelivery = errors.New("no record was acknowledged within the delivery timeout: see whether brokers and replicas are healthy")
+var errDelivery = errors.New("no record was acknowledged within the delivery timeout: see whether brokers and " +
+	"replicas are healthy")
 
 // errTooLong ends a batch at the end of its share of a transaction's time.
-var errTooLong = errors.New("a batch took longer than its transaction may: see whether brokers and replicas are healthy")
+var errTooLong = errors.New("a batch took longer than its transaction may: see whether brokers and replicas " +
+	"are healthy")
 
 // producer is one life of a sarama producer with its client and connections. It
 // ends with the first error. Apart from stop it is used by one goroutine.
@@ -282,7 +284,8 @@ func (p *producer) blame(e *Error) *Error {
 			return e
 		}
 		e.Retry = true
-		e.Text = "publishing: the broker refuses one of several records that went together; the next attempt sends them one by one to find it"
+		e.Text = "publishing: the broker refuses one of several records that went together; the next attempt sends them " +
+			"one by one to find it"
 	case PartitionOutOfRange:
 		e.Poison = true
 		return e
@@ -310,7 +313,8 @@ func (p *producer) close(ctx context.Context) error {
 		select {
 		case <-gone:
 		case <-grace:
-			return newError(Timeout, "closing the Kafka producer: its connections are cut, but it still waits for a retry, or as a broker told it to", context.Cause(ctx))
+			return newError(Timeout, "closing the Kafka producer: its connections are cut, but it still waits for a retry, or "+
+				"as a broker told it to", context.Cause(ctx))
 		}
 	}
 	return nil

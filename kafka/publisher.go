@@ -118,8 +118,10 @@ func (p *Publisher) connect(ctx context.Context, transactionalID string, transac
 		return nil, classify("making the Kafka client", err)
 	}
 	return &producer{
-		cfg: &p.cfg, metrics: p.metrics, dialer: d, topics: newTopics(&p.cfg, client, p.limits, p.log), client: client, status: &status, sees: sees, throttled: p.throttle.now,
-		keys: map[string][]byte{}, by: map[string]sarama.Partitioner{}, wave: map[string]*waveTopic{}, drained: make(chan struct{}), closed: make(chan struct{}),
+		cfg: &p.cfg, metrics: p.metrics, dialer: d, topics: newTopics(&p.cfg, client, p.limits, p.log), client: client,
+		status: &status, sees: sees, throttled: p.throttle.now,
+		keys: map[string][]byte{}, by: map[string]sarama.Partitioner{}, wave: map[string]*waveTopic{},
+		drained: make(chan struct{}), closed: make(chan struct{}),
 	}, nil
 }
 
@@ -130,9 +132,11 @@ func (p *Publisher) connectError(err error) *Error {
 	hungUp := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 	switch {
 	case hungUp && p.cfg.SASL != nil:
-		return newError(AuthFailed, "connecting to Kafka: the broker hung up during the login: check user, password and mechanism, and that this listener wants SASL", err)
+		return newError(AuthFailed, "connecting to Kafka: the broker hung up during the login: check user, password and "+
+			"mechanism, and that this listener wants SASL", err)
 	case hungUp && p.cfg.TLS == nil:
-		return newError(Unreachable, "connecting to Kafka: the broker hung up: check whether this listener wants TLS or SASL", err)
+		return newError(Unreachable, "connecting to Kafka: the broker hung up: check whether this listener wants TLS or SASL",
+			err)
 	}
 	return classify("connecting to Kafka", err)
 }

@@ -28,9 +28,11 @@ func (c *Config) misrouted(topic string) *Error {
 	var e *Error
 	switch {
 	case topic == c.PositionTopic():
-		e = newError(TopicInvalid, "the topic is the one of this connector's position, where no row may be: correct the routing", nil)
+		e = newError(TopicInvalid,
+			"the topic is the one of this connector's position, where no row may be: correct the routing", nil)
 	case !validTopic(topic):
-		e = newError(TopicInvalid, "not a valid topic name (letters, digits, '.', '_', '-', at most 249): correct the routing", nil)
+		e = newError(TopicInvalid,
+			"not a valid topic name (letters, digits, '.', '_', '-', at most 249): correct the routing", nil)
 	default:
 		return nil
 	}
@@ -44,8 +46,10 @@ func (c *Config) oversize(r *txn.Record) *Error {
 	if size <= c.MaxMessageBytes {
 		return nil
 	}
-	e := newError(RecordTooLarge, "the record has "+strconv.Itoa(size)+" bytes with its overhead, and the client's limit is "+
-		strconv.Itoa(c.MaxMessageBytes)+": raise the connector's max_message_bytes (max.request.size) and the topic's max.message.bytes, or write smaller events", nil)
+	e := newError(RecordTooLarge, "the record has "+strconv.Itoa(size)+" bytes with its overhead, and the client's "+
+		"limit is "+
+		strconv.Itoa(c.MaxMessageBytes)+": raise the connector's max_message_bytes (max.request.size) and the topic's "+
+		"max.message.bytes, or write smaller events", nil)
 	e.Topic, e.Poison = r.Topic, true
 	return e
 }

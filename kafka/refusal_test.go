@@ -87,7 +87,8 @@ func TestOutagesAreNoPoison(t *testing.T) {
 func (b broker) invalid(t *testing.T) {
 	for name, exactly := range map[string]bool{"at least once": false, "exactly once": true} {
 		t.Run(name, func(t *testing.T) {
-			topic := b.topic(t, "compacted-"+strings.ReplaceAll(name, " ", "-"), 1, map[string]string{"cleanup.policy": "compact"})
+			topic := b.topic(t, "compacted-"+strings.ReplaceAll(name, " ", "-"), 1,
+				map[string]string{"cleanup.policy": "compact"})
 			pub := b.publisher(t, "invalid-"+strings.ReplaceAll(name, " ", "-"))
 			batch := newBatcher(topic).next(4, 5)
 			all(batch)[13].Key = nil

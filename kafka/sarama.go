@@ -49,13 +49,15 @@ type hooks struct {
 
 // saramaConfig translates cfg. With a transactional id the producer is
 // transactional. Credentials are read here, so each session has fresh ones.
-func saramaConfig(ctx context.Context, cfg *Config, transactionalID string, d *dialer, h hooks) (*sarama.Config, error) {
+func saramaConfig(ctx context.Context, cfg *Config, transactionalID string, d *dialer,
+	h hooks) (*sarama.Config, error) {
 	c := sarama.NewConfig()
 	version, err := sarama.ParseKafkaVersion(cfg.Version)
 	if err != nil {
 		return nil, newError(Unsupported, "reading the configured Kafka version", err)
 	}
-	c.Version, c.ClientID, c.ChannelBufferSize, c.MetricRegistry = version, cfg.ClientID, channelBuffer, noMetrics{h.throttled}
+	c.Version, c.ClientID, c.ChannelBufferSize, c.MetricRegistry = version, cfg.ClientID, channelBuffer,
+		noMetrics{h.throttled}
 
 	c.Net.MaxOpenRequests = 1 // sarama demands it for idempotence
 	c.Net.DialTimeout, c.Net.ReadTimeout, c.Net.WriteTimeout = cfg.DialTimeout, cfg.RequestTimeout, cfg.RequestTimeout
@@ -80,7 +82,8 @@ func saramaConfig(ctx context.Context, cfg *Config, transactionalID string, d *d
 		h.produceRetry()
 		return produceBackoff(n, limit)
 	}
-	p.Transaction.ID, p.Transaction.Timeout, p.Transaction.Retry.Max = transactionalID, cfg.TransactionTimeout, transactionRetries
+	p.Transaction.ID, p.Transaction.Timeout, p.Transaction.Retry.Max = transactionalID, cfg.TransactionTimeout,
+		transactionRetries
 	p.Transaction.Retry.BackoffFunc = func(n, limit int) time.Duration {
 		if d.isStopped() {
 			return 0

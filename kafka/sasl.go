@@ -43,7 +43,8 @@ type OAuth struct {
 	Client *http.Client
 }
 
-var mechanisms = []string{sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512, sarama.SASLTypeOAuth}
+var mechanisms = []string{sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512,
+	sarama.SASLTypeOAuth}
 
 func (s *SASL) validate(p *problems) {
 	p.check(slices.Contains(mechanisms, s.Mechanism), "sasl.mechanism: %q is none of %q", s.Mechanism, mechanisms)
@@ -55,7 +56,8 @@ func (s *SASL) validate(p *problems) {
 	p.check((o.Token != nil) != (o.Endpoint != ""), "sasl.oauth: exactly one of token and token endpoint is needed")
 	if o.Endpoint != "" {
 		u, err := url.Parse(o.Endpoint)
-		p.check(err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "", "sasl.oauth.endpoint: %q is not an http(s) address", o.Endpoint)
+		p.check(err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "",
+			"sasl.oauth.endpoint: %q is not an http(s) address", o.Endpoint)
 		p.check(s.Credentials != nil, "sasl: client id and secret are needed for a token endpoint")
 	}
 }

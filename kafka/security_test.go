@@ -48,8 +48,9 @@ func newAuthority(t *testing.T, name string) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,8 @@ func (a *authority) issue(name, host string) (cert, key string) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	if ip := net.ParseIP(host); ip != nil {
 		tmpl.IPAddresses = []net.IP{ip}
@@ -129,12 +131,15 @@ func TestTLS(t *testing.T) {
 		ok     bool
 	}{
 		{"trusted", ca.server("127.0.0.1", nil), &tls.Config{RootCAs: ca.pool()}, true},
-		{"client certificate", ca.server("127.0.0.1", ca.pool()), &tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{client}}, true},
+		{"client certificate", ca.server("127.0.0.1", ca.pool()), &tls.Config{RootCAs: ca.pool(),
+			Certificates: []tls.Certificate{client}}, true},
 		{"no client certificate", ca.server("127.0.0.1", ca.pool()), &tls.Config{RootCAs: ca.pool()}, false},
 		{"other host name", ca.server("kafka.example", nil), &tls.Config{RootCAs: ca.pool()}, false},
-		{"other host name, expected", ca.server("kafka.example", nil), &tls.Config{RootCAs: ca.pool(), ServerName: "kafka.example"}, true},
+		{"other host name, expected", ca.server("kafka.example", nil), &tls.Config{RootCAs: ca.pool(),
+			ServerName: "kafka.example"}, true},
 		{"other authority", ca.server("127.0.0.1", nil), &tls.Config{RootCAs: other.pool()}, false},
-		{"other authority, not looked at", ca.server("127.0.0.1", nil), &tls.Config{RootCAs: other.pool(), InsecureSkipVerify: true}, true},
+		{"other authority, not looked at", ca.server("127.0.0.1", nil), &tls.Config{RootCAs: other.pool(),
+			InsecureSkipVerify: true}, true},
 		{"missing file", ca.server("127.0.0.1", nil), nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -184,10 +189,14 @@ func TestB081CertificatesAreAskedForAgain(t *testing.T) {
 func TestSASL(t *testing.T) {
 	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		t.Run(mechanism, func(t *testing.T) {
-			c := kafkatest.Start(t, kfake.EnableSASL(), kfake.Superuser(mechanism, "outbox", "right"), kfake.SeedTopics(1, "orders"))
+			c := kafkatest.Start(t, kfake.EnableSASL(), kfake.Superuser(mechanism, "outbox", "right"),
+				kfake.SeedTopics(1, "orders"))
 			cfg := config(c.Brokers())
 			password := "wrong-secret"
-			cfg.SASL = &kafka.SASL{Mechanism: mechanism, Credentials: func(context.Context) (string, string, error) { return "outbox", password, nil }}
+			cfg.SASL = &kafka.SASL{Mechanism: mechanism, Credentials: func(context.Context) (string, string,
+				error) {
+				return "outbox", password, nil
+			}}
 			pub := publisher(t, cfg)
 			s := pub.AtLeastOnce()
 			_, _, err := s.Open(t.Context())
@@ -203,11 +212,15 @@ func TestSASL(t *testing.T) {
 }
 
 func TestB081ChangedPasswordIsUsedAtTheNextConnect(t *testing.T) {
-	c := kafkatest.Start(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "outbox", "old"), kfake.SeedTopics(1, "orders"))
+	c := kafkatest.Start(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "outbox", "old"),
+		kfake.SeedTopics(1, "orders"))
 	cfg := config(c.Brokers())
 	var password atomic.Value
 	password.Store("old")
-	cfg.SASL = &kafka.SASL{Mechanism: "SCRAM-SHA-256", Credentials: func(context.Context) (string, string, error) { return "outbox", password.Load().(string), nil }}
+	cfg.SASL = &kafka.SASL{Mechanism: "SCRAM-SHA-256", Credentials: func(context.Context) (string, string,
+		error) {
+		return "outbox", password.Load().(string), nil
+	}}
 	s := open(t, publisher(t, cfg).AtLeastOnce())
 	b := newBatcher("orders")
 	commit(t, s, b.next(1, 1))
@@ -224,7 +237,8 @@ func TestB081ChangedPasswordIsUsedAtTheNextConnect(t *testing.T) {
 
 func changePassword(t *testing.T, c *kafkatest.Cluster, user, old, password string) {
 	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers()...), kgo.SASL(scram.Auth{User: user, Pass: old}.AsSha256Mechanism()))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers()...), kgo.SASL(scram.Auth{User: user,
+		Pass: old}.AsSha256Mechanism()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +260,8 @@ func TestOAuthTokenSources(t *testing.T) {
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		id, secret, _ := r.BasicAuth()
-		if r.FormValue("grant_type") != "client_credentials" || r.FormValue("scope") != "kafka write" || id != "client" || secret != "s%26cret" {
+		if r.FormValue("grant_type") != "client_credentials" || r.FormValue("scope") != "kafka write" || id != "client" ||
+			secret != "s%26cret" {
 			http.Error(w, "the secret is s&cret", http.StatusUnauthorized)
 			return
 		}
@@ -258,10 +273,18 @@ func TestOAuthTokenSources(t *testing.T) {
 		name, want string
 		sasl       kafka.SASL
 	}{
-		{"function", "from-function", kafka.SASL{OAuth: kafka.OAuth{Token: func(context.Context) (string, error) { return "from-function", nil }}}},
-		{"endpoint", "from-endpoint", kafka.SASL{Credentials: user("client", "s&cret"), OAuth: kafka.OAuth{Endpoint: endpoint.URL, Scopes: []string{"kafka", "write"}, Client: endpoint.Client()}}},
-		{"refused", "", kafka.SASL{Credentials: user("client", "wrong"), OAuth: kafka.OAuth{Endpoint: endpoint.URL, Client: endpoint.Client()}}},
-		{"failing", "", kafka.SASL{OAuth: kafka.OAuth{Token: func(context.Context) (string, error) { return "", errors.New("down") }}}},
+		{"function", "from-function", kafka.SASL{OAuth: kafka.OAuth{Token: func(context.Context) (string,
+			error) {
+			return "from-function", nil
+		}}}},
+		{"endpoint", "from-endpoint", kafka.SASL{Credentials: user("client", "s&cret"),
+			OAuth: kafka.OAuth{Endpoint: endpoint.URL, Scopes: []string{"kafka", "write"}, Client: endpoint.Client()}}},
+		{"refused", "", kafka.SASL{Credentials: user("client", "wrong"), OAuth: kafka.OAuth{Endpoint: endpoint.URL,
+			Client: endpoint.Client()}}},
+		{"failing", "", kafka.SASL{OAuth: kafka.OAuth{Token: func(context.Context) (string, error) {
+			return "",
+				errors.New("down")
+		}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cl := kafkatest.Start(t)

@@ -34,7 +34,8 @@ func (p *Publisher) Settle(ctx context.Context, topic string, partition int32, c
 	}
 	err = s.p.within(ctx, func() error {
 		if !s.sees() || s.parts.unseen[topic] {
-			return onTopic(newError(NotAuthorized, "what is open can't be seen without the right READ on the topic, or the brokers don't tell", nil), topic)
+			return onTopic(newError(NotAuthorized, "what is open can't be seen without the right READ on the topic, or the "+
+				"brokers don't tell", nil), topic)
 		}
 		return s.settle(ctx, []topicPartition{s.choice.at})
 	})

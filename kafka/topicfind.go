@@ -171,7 +171,8 @@ func (t *topics) create(names []string) map[string]error {
 }
 
 func topicDetail(partitions int32, replication int16, settings map[string]string) *sarama.TopicDetail {
-	d := &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: replication, ConfigEntries: map[string]*string{}}
+	d := &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: replication,
+		ConfigEntries: map[string]*string{}}
 	for k, v := range settings {
 		d.ConfigEntries[k] = &v
 	}
@@ -215,13 +216,15 @@ func createTopics(client sarama.Client, details map[string]*sarama.TopicDetail, 
 
 // askController sends a request to create topics, and looks for the controller again
 // when it has moved.
-func askController(client sarama.Client, details map[string]*sarama.TopicDetail) (map[string]*sarama.TopicError, error) {
+func askController(client sarama.Client, details map[string]*sarama.TopicDetail) (map[string]*sarama.TopicError,
+	error) {
 	for tries := 1; ; tries++ {
 		controller, err := client.Controller()
 		if err != nil {
 			return nil, err
 		}
-		answer, err := controller.CreateTopics(sarama.NewCreateTopicsRequest(client.Config().Version, details, client.Config().Admin.Timeout, false))
+		answer, err := controller.CreateTopics(sarama.NewCreateTopicsRequest(client.Config().Version, details,
+			client.Config().Admin.Timeout, false))
 		moved := errors.Is(err, io.EOF)
 		if err == nil {
 			for _, e := range answer.TopicErrors {

@@ -11,7 +11,8 @@ func TestTopicGroupsGiveTheirValues(t *testing.T) {
 	c := TopicCreation{
 		Create: true, Partitions: 3, Replication: 2, Settings: map[string]string{"cleanup.policy": "delete"},
 		Groups: []TopicGroup{
-			{Match: func(s string) (bool, error) { return strings.HasPrefix(s, "state."), nil }, Partitions: 6, Settings: map[string]string{"cleanup.policy": "compact"}},
+			{Match: func(s string) (bool, error) { return strings.HasPrefix(s, "state."), nil }, Partitions: 6,
+				Settings: map[string]string{"cleanup.policy": "compact"}},
 			{Match: func(s string) (bool, error) { return strings.HasPrefix(s, "s"), nil }, Replication: 1},
 		},
 	}

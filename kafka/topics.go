@@ -114,7 +114,7 @@ func (t *topics) batchLimit(topic string) (int, bool) {
 // may be sent, and why not the others.
 func (t *topics) admit(ctx context.Context, b *txn.Batch) (int, *Error) {
 	t.batch++
-	fresh, hopeless := t.survey(b)
+	fresh, hopeless := t.inspect(b)
 	refused := t.meet(ctx, fresh)
 	var last admitted
 	for i := range b.Groups {
@@ -135,7 +135,7 @@ func (t *topics) admit(ctx context.Context, b *txn.Batch) (int, *Error) {
 // status poll looks at the records without asking anybody, up to the first that can never be
 // published: hopeless says why. fresh are the topics before it that this session has not
 // met, in the order of the records.
-func (t *topics) survey(b *txn.Batch) (fresh []string, hopeless *Error) {
+func (t *topics) inspect(b *txn.Batch) (fresh []string, hopeless *Error) {
 	topic, known := "", map[string]bool{}
 	fits := func(name string) *Error {
 		if _, met := t.seen[name]; met || known[name] {
@@ -195,8 +195,9 @@ func (t *topics) admitRecord(r *txn.Record, refused map[string]*Error, last *adm
 	if r.Partition < last.partitions {
 		return nil
 	}
-	e := newError(PartitionOutOfRange, "the record asks for this partition, but the topic has "+strconv.Itoa(int(last.partitions))+
-		": correct the partition column or add partitions", nil)
+	e := newError(PartitionOutOfRange,
+		"the record asks for this partition, but the topic has "+strconv.Itoa(int(last.partitions))+
+			": correct the partition column or add partitions", nil)
 	e.Topic, e.Partition, e.Poison = r.Topic, r.Partition, true
 	return e
 }
@@ -222,7 +223,8 @@ func (t *topics) compare(topic string) {
 		return // sending says more
 	}
 	if before := t.limits.width(topic, len(ids)); before != 0 && before != len(ids) {
-		t.log.Warn("the topic has another number of partitions: keys move to other ones, where nothing keeps their new records behind their old ones",
+		t.log.Warn("the topic has another number of partitions: keys move to other ones, where nothing keeps their new "+
+			"records behind their old ones",
 			"topic", topic, "partitions", len(ids), "before", before)
 	}
 }

@@ -35,7 +35,8 @@ func (a *api) instance(name string) (*instance, error) {
 			return r, nil
 		}
 	}
-	return nil, &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeConnectorNotFound, Detail: fmt.Sprintf("there is no connector %q", name)}
+	return nil, &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeConnectorNotFound,
+		Detail: fmt.Sprintf("there is no connector %q", name)}
 }
 
 func invalid(format string, args ...any) error {
@@ -110,7 +111,8 @@ func problem(err error) error {
 }
 
 func rejection(r *ha.RejectedError) error {
-	p := &admin.Problem{Status: http.StatusConflict, Code: admin.CodeRejected, Detail: fmt.Sprintf("connector %s: %s", r.Connector, r.Message)}
+	p := &admin.Problem{Status: http.StatusConflict, Code: admin.CodeRejected,
+		Detail: fmt.Sprintf("connector %s: %s", r.Connector, r.Message)}
 	switch r.Reason {
 	case ha.ReasonNotStopped:
 		p.Code = admin.CodeNotStopped

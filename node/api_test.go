@@ -80,12 +80,14 @@ func TestControlIsAudited(t *testing.T) {
 		t.Errorf("audit: %q", actions)
 	}
 	s, err := c.Connector(name)
-	if err != nil || s.Wanted.State != ha.Stopped || s.Wanted.By != "ann" || s.Wanted.Reason != "test" || s.Wanted.At.IsZero() {
+	if err != nil || s.Wanted.State != ha.Stopped || s.Wanted.By != "ann" || s.Wanted.Reason != "test" ||
+		s.Wanted.At.IsZero() {
 		t.Errorf("%+v, %v", s.Wanted, err)
 	}
 	for what, err := range map[string]error{
 		"state": c.SetRunState(ctx, "none", ha.Paused, ann), "restart": c.Restart(ctx, "none", ann),
-		"offset": second(c.SetOffset(ctx, "none", admin.OffsetRequest{Reset: true}, ann)), "get": second(c.Offset("none")), "show": second(c.Connector("none")),
+		"offset": second(c.SetOffset(ctx, "none", admin.OffsetRequest{Reset: true}, ann)), "get": second(c.Offset("none")),
+		"show": second(c.Connector("none")),
 	} {
 		if codeOf(err) != admin.CodeConnectorNotFound {
 			t.Errorf("%s of an unknown connector: %v", what, err)
@@ -167,7 +169,8 @@ func TestSetOffset(t *testing.T) {
 		t.Fatal(err)
 	}
 	change, err := c.SetOffset(ctx, name, request, ann)
-	if err != nil || change.Repeated == nil || *change.Repeated != 4 || *change.Skipped != 2 || change.Before.GTIDSet != sid+":1-10" || change.After.GTIDSet != sid+":1-6:20-21" || len(change.Notes) == 0 {
+	if err != nil || change.Repeated == nil || *change.Repeated != 4 || *change.Skipped != 2 ||
+		change.Before.GTIDSet != sid+":1-10" || change.After.GTIDSet != sid+":1-6:20-21" || len(change.Notes) == 0 {
 		t.Fatalf("%+v, %v", change, err)
 	}
 	if o, _ := c.Offset(name); o.Position.GTIDSet != sid+":1-10" || o.OffsetOverride != nil {
@@ -177,7 +180,8 @@ func TestSetOffset(t *testing.T) {
 	if _, err := c.SetOffset(ctx, name, request, ann); err != nil {
 		t.Fatal(err)
 	}
-	if o, _ := c.Offset(name); o.Position.GTIDSet != sid+":1-6:20-21" || o.OffsetOverride == nil || o.Position.Sequence != 7+position.SeqGap || o.Position.Sequence != change.After.Sequence || !o.Found {
+	if o, _ := c.Offset(name); o.Position.GTIDSet != sid+":1-6:20-21" || o.OffsetOverride == nil ||
+		o.Position.Sequence != 7+position.SeqGap || o.Position.Sequence != change.After.Sequence || !o.Found {
 		t.Errorf("the position is %+v", o)
 	}
 	if _, err := c.SetOffset(ctx, name, admin.OffsetRequest{Reset: true}, ann); err != nil {
@@ -187,7 +191,8 @@ func TestSetOffset(t *testing.T) {
 		t.Errorf("after a reset: %+v", o)
 	}
 	for what, bad := range map[string]admin.OffsetRequest{
-		"two ways": {GTIDSet: sid + ":1", At: "now"}, "no set": {GTIDSet: "x"}, "an empty set": {GTIDSet: ","}, "no time": {At: "yesterday"},
+		"two ways": {GTIDSet: sid + ":1", At: "now"}, "no set": {GTIDSet: "x"}, "an empty set": {GTIDSet: ","},
+		"no time":   {At: "yesterday"},
 		"no offset": {File: "b.000001"}, "no file": {Pos: 4}, "a name": {File: "binlog", Pos: 4},
 	} {
 		if _, err := c.SetOffset(ctx, name, bad, ann); codeOf(err) != admin.CodeInvalid {
@@ -207,11 +212,15 @@ func TestFileNotes(t *testing.T) {
 		before, after position.Position
 		want          string
 	}{
-		{at("b.000002", 900), at("b.000002", 400), "back: what lies between comes again (500 bytes of one file; how many transactions is not known)"},
-		{at("b.000002", 900), at("b.000003", 4), "forward: what lies between is passed over (in several files; how many transactions is not known)"},
+		{at("b.000002", 900), at("b.000002", 400),
+			"back: what lies between comes again (500 bytes of one file; how many transactions is not known)"},
+		{at("b.000002", 900), at("b.000003", 4), "forward: what lies between is passed over (in several files; how many " +
+			"transactions is not known)"},
 		{at("b.000002", 900), at("b.000002", 900), "the two positions are the same"},
-		{at("b.000002", 900), position.Position{Server: "t", File: "b.000002", Pos: 4}, "the two positions are of different servers, so what lies between them is not known"},
-		{at("b.000002", 900), position.Position{Set: gtids(t, sid+":1")}, "the two positions are of different kinds (GTID set; file and offset), so what lies between them is not known"},
+		{at("b.000002", 900), position.Position{Server: "t", File: "b.000002", Pos: 4},
+			"the two positions are of different servers, so what lies between them is not known"},
+		{at("b.000002", 900), position.Position{Set: gtids(t, sid+":1")},
+			"the two positions are of different kinds (GTID set; file and offset), so what lies between them is not known"},
 	} {
 		if got := fileNote(c.before, c.after); got != c.want {
 			t.Errorf("%s to %s: %q", c.before, c.after, got)

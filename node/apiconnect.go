@@ -144,7 +144,8 @@ func (n *connectAPI) stored(name string) (json.RawMessage, bool) {
 // inFile refuses to change what the node's file declares.
 func inFile(name string) error {
 	return &admin.Problem{Status: http.StatusConflict, Code: admin.CodeRejected,
-		Detail: fmt.Sprintf("connector %s is declared in the file of node(s) and can't be changed over the REST API: change the file, or take it out there", name)}
+		Detail: fmt.Sprintf("connector %s is declared in the file of node(s) and can't be changed over the REST API: "+
+			"change the file, or take it out there", name)}
 }
 
 // PutConnector implements admin.Connect.
@@ -186,7 +187,8 @@ func unmask(keys, before map[string]string) error {
 		old, ok := before[key]
 		if !ok {
 			return &admin.Problem{Status: http.StatusBadRequest, Code: admin.CodeInvalid,
-				Detail: fmt.Sprintf("%s is %s, which is how a secret is shown: give the secret itself, or a reference such as ${file:PATH:KEY}", key, config.Mask)}
+				Detail: fmt.Sprintf("%s is %s, which is how a secret is shown: give the secret itself, or a reference such as "+
+					"${file:PATH:KEY}", key, config.Mask)}
 		}
 		keys[key] = old
 	}
@@ -243,7 +245,8 @@ func (n *connectAPI) ResetTopics(name string) error {
 }
 
 // requiredKeys are those without which no connector works.
-var requiredKeys = []string{"name", "connector.class", "topic.prefix", "database.hostname", "database.user", "table.include.list", "transforms"}
+var requiredKeys = []string{"name", "connector.class", "topic.prefix", "database.hostname", "database.user",
+	"table.include.list", "transforms"}
 
 // Keys implements admin.Connect.
 func (n *connectAPI) Keys() []admin.ConnectKey {

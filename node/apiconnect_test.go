@@ -69,7 +69,8 @@ func (n *aNode) leads() bool { s := n.store.Status(); return s.Role == "leader" 
 func TestConnectAPIMasksSecrets(t *testing.T) {
 	n := startNode(t, "n1", t.TempDir(), "", "secret_variables: [SET_HERE, NOT_SET_HERE]")
 	eventually(t, "the node leads", n.leads)
-	created := n.must(t, 201, "POST", "/connectors", `{"name": "a", "config": `+string(keys("a", "database.password", "hunter2"))+`}`)
+	created := n.must(t, 201, "POST", "/connectors", `{"name": "a", "config": `+string(keys("a", "database.password",
+		"hunter2"))+`}`)
 	if strings.Contains(created, "hunter2") || !strings.Contains(created, `"database.password":"***"`) {
 		t.Errorf("the answer to POST has the secret: %s", created)
 	}
@@ -86,19 +87,23 @@ func TestConnectAPIMasksSecrets(t *testing.T) {
 	if err := json.Unmarshal(n.store.Configs()["a"], &stored); err != nil {
 		t.Fatal(err)
 	}
-	if stored["database.password"] != "hunter2" || stored["database.port"] != "2" || stored["connect.timeout.ms"] != "1000" {
+	if stored["database.password"] != "hunter2" || stored["database.port"] != "2" ||
+		stored["connect.timeout.ms"] != "1000" {
 		t.Errorf("stored is %v", stored)
 	}
-	for _, path := range []string{"/connectors/a", "/connectors/a/config", "/connectors/a/tasks", "/connectors?expand=info", "/v1/connectors/a"} {
+	for _, path := range []string{"/connectors/a", "/connectors/a/config", "/connectors/a/tasks",
+		"/connectors?expand=info", "/v1/connectors/a"} {
 		if text := n.must(t, 200, "GET", path, ""); strings.Contains(text, "hunter2") {
 			t.Errorf("GET %s has the secret: %s", path, text)
 		}
 	}
 	path := "/connector-plugins/io.debezium.connector.mysql.MySqlConnector/config/validate"
-	if text := n.must(t, 200, "PUT", path, string(keys("a", "database.password", "hunter2", "producer.override.sasl.jaas.config", "x password=\"hunter2\";"))); strings.Contains(text, "hunter2") {
+	if text := n.must(t, 200, "PUT", path, string(keys("a", "database.password", "hunter2",
+		"producer.override.sasl.jaas.config", "x password=\"hunter2\";"))); strings.Contains(text, "hunter2") {
 		t.Errorf("PUT validate has the secret: %s", text)
 	}
-	if _, text := n.call(t, "POST", "/connectors", `{"name": "b", "config": `+string(keys("b", "database.password", "***"))+`}`, nil); !strings.Contains(text, "database.password is ***") {
+	if _, text := n.call(t, "POST", "/connectors", `{"name": "b", "config": `+string(keys("b", "database.password",
+		"***"))+`}`, nil); !strings.Contains(text, "database.password is ***") {
 		t.Errorf("a mask that stands for nothing is taken: %s", text)
 	}
 	reference := `${env:NOT_SET_HERE}`
@@ -124,7 +129,8 @@ func TestConnectAPIOfTheFile(t *testing.T) {
 		Config map[string]string
 	}
 	n.call(t, "GET", "/connectors/declared", "", &info)
-	if info.Config["connector.class"] != debezium.MySQLClass || info.Config["database.hostname"] != "127.0.0.1" || info.Config["name"] != "declared" || info.Config["topic.prefix"] != "declared" {
+	if info.Config["connector.class"] != debezium.MySQLClass || info.Config["database.hostname"] != "127.0.0.1" ||
+		info.Config["name"] != "declared" || info.Config["topic.prefix"] != "declared" {
 		t.Errorf("the connector is shown as %v", info.Config)
 	}
 	for _, c := range []struct{ method, path, body string }{
@@ -147,7 +153,8 @@ func TestConnectAPIOfTheFile(t *testing.T) {
 func TestConnectAPIRefusesOtherSites(t *testing.T) {
 	n := startNode(t, "n1", t.TempDir(), fileConnector)
 	eventually(t, "the node leads", n.leads)
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+n.admin.Addr()+"/connectors/declared/restart", nil)
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+n.admin.Addr()+"/connectors/declared/restart",
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,14 +214,21 @@ func TestConnectAPIAtFollowers(t *testing.T) {
 		}
 	}
 	f.must(t, 204, "DELETE", "/connectors/a", "")
-	eventually(t, "a is gone everywhere", func() bool { return followers[1].instance("a") == nil && f.instance("a") == nil })
+	eventually(t, "a is gone everywhere", func() bool {
+		return followers[1].instance("a") == nil &&
+			f.instance("a") == nil
+	})
 
 	// Without a leader nothing is written, and what is asked is told without states.
 	f.must(t, 201, "POST", "/connectors", `{"name": "b", "config": `+string(keys("b"))+`}`)
 	eventually(t, "f knows b", func() bool { return f.instance("b") != nil })
 	leader.stop()
 	followers[1].stop()
-	eventually(t, "no leader is known", func() bool { s := f.store.Status(); return s.LeaderID == "" && s.Role != ha.Leader })
+	eventually(t, "no leader is known", func() bool {
+		s := f.store.Status()
+		return s.LeaderID == "" &&
+			s.Role != ha.Leader
+	})
 	// It may have been the leader for a moment, and lost what was asked of it then.
 	eventually(t, "a write is refused for want of a leader", func() bool {
 		code, text := f.call(t, "PUT", "/connectors/b/pause", "", nil)
@@ -252,7 +266,8 @@ func TestConnectAPIRefusesConflicts(t *testing.T) {
 	n := startNode(t, "n1", t.TempDir(), "")
 	eventually(t, "the node leads", n.leads)
 	n.must(t, 201, "PUT", "/connectors/a/config", string(keys("a", "database.server.id", "7")))
-	if text := n.must(t, 400, "PUT", "/connectors/b/config", string(keys("b", "database.server.id", "7"))); !strings.Contains(text, "database.server.id") {
+	if text := n.must(t, 400, "PUT", "/connectors/b/config", string(keys("b", "database.server.id",
+		"7"))); !strings.Contains(text, "database.server.id") {
 		t.Errorf("the refusal names no key: %s", text)
 	}
 	n.put(t, "c", keys("c", "database.server.id", "7")) // past the API
@@ -271,7 +286,8 @@ func TestConnectAPIOfWhatCannotBeBuilt(t *testing.T) {
 		Tasks     []any
 	}
 	n.call(t, "GET", "/connectors/a/status", "", &status)
-	if status.Connector.State != "FAILED" || !strings.Contains(status.Connector.Trace, "database.hostnam") || len(status.Tasks) > 0 {
+	if status.Connector.State != "FAILED" || !strings.Contains(status.Connector.Trace, "database.hostnam") ||
+		len(status.Tasks) > 0 {
 		t.Errorf("status is %+v", status)
 	}
 }
@@ -279,7 +295,8 @@ func TestConnectAPIOfWhatCannotBeBuilt(t *testing.T) {
 func TestConnectAPIOff(t *testing.T) {
 	n := startNode(t, "n1", t.TempDir(), "")
 	n.must(t, 200, "GET", "/connectors", "")
-	off, err := config.Build(config.YAML("test", []byte("node: {id: n2, data_dir: "+t.TempDir()+"}\nadmin: {listen: \"127.0.0.1:0\", connect_api: false}\n")))
+	off, err := config.Build(config.YAML("test",
+		[]byte("node: {id: n2, data_dir: "+t.TempDir()+"}\nadmin: {listen: \"127.0.0.1:0\", connect_api: false}\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +342,8 @@ connectors:
 			t.Error(diff)
 		}
 	}
-	if len(described) < 10 || described["database.password"] != "${env:P}" || described["connector.class"] != debezium.MariaDBClass {
+	if len(described) < 10 || described["database.password"] != "${env:P}" ||
+		described["connector.class"] != debezium.MariaDBClass {
 		t.Errorf("described as %v", described)
 	}
 }

@@ -107,7 +107,8 @@ func tellFinding(e *admin.ConnectorEvent, f connector.Finding) {
 		e.Behind = &f.Ahead
 	}
 	if a := f.Unpublished; a != nil {
-		e.Unpublished = &admin.UnpublishedEvent{Row: a.Row.N + 1, Action: a.Action, Cause: a.Cause, Message: a.Message, At: a.At}
+		e.Unpublished = &admin.UnpublishedEvent{Row: a.Row.N + 1, Action: a.Action, Cause: a.Cause, Message: a.Message,
+			At: a.At}
 		if a.Topic != "" {
 			deadLetter := shownPlace(recent.Found{Topic: a.Topic, Partition: a.Partition, Offset: a.Offset, At: a.At})
 			e.Unpublished.DeadLetter = &deadLetter
@@ -143,7 +144,8 @@ func (a *api) tellHit(e *admin.ConnectorEvent, r *instance, hit *hit, at positio
 	for _, d := range decided {
 		if d.Row == row {
 			e.Where = admin.EventUnpublished
-			e.Unpublished = &admin.UnpublishedEvent{Row: row.N + 1, Action: string(d.Action), Cause: d.Cause, Message: cmp.Or(d.Message, d.Reason), At: d.At}
+			e.Unpublished = &admin.UnpublishedEvent{Row: row.N + 1, Action: string(d.Action), Cause: d.Cause,
+				Message: cmp.Or(d.Message, d.Reason), At: d.At}
 			return nil
 		}
 	}

@@ -58,7 +58,8 @@ func TestEventOfALiveConnector(t *testing.T) {
 			}
 		}
 		e := n.oneEvent(t, id)
-		if e.Where != admin.EventPublished || len(e.Published) != 1 || e.Written.GTID != sid+":"+id || e.Written.File != "binlog.000001" || e.Written.Pos == 0 || e.Written.CommittedAt == nil {
+		if e.Where != admin.EventPublished || len(e.Published) != 1 || e.Written.GTID != sid+":"+id ||
+			e.Written.File != "binlog.000001" || e.Written.Pos == 0 || e.Written.CommittedAt == nil {
 			t.Fatalf("event %s: %+v", id, e)
 		}
 		p := e.Published[0]
@@ -98,7 +99,8 @@ func checkEventContract(t *testing.T, url string) {
 	}
 	const why = `{"reason":"test"}`
 	for _, one := range []struct{ method, path, body string }{
-		{"GET", "/v1/events/7", ""}, {"POST", "/v1/events/7/search", why}, {"GET", "/v1/events/7", ""}, {"DELETE", "/v1/events/7/search", why}, {"DELETE", "/v1/events/8/search", why},
+		{"GET", "/v1/events/7", ""}, {"POST", "/v1/events/7/search", why}, {"GET", "/v1/events/7", ""},
+		{"DELETE", "/v1/events/7/search", why}, {"DELETE", "/v1/events/8/search", why},
 	} {
 		contract.Ask(t, one.method, url+one.path, one.body)
 	}
@@ -112,7 +114,8 @@ func TestEventThatWaits(t *testing.T) {
 	eventually(t, "an error", func() bool { return n.instance("orders").connector.Status().LastError != nil })
 	c := n.api
 	run, _ := n.store.NewSession("orders", n.store.Status().Term)
-	if err := n.store.SavePosition(t.Context(), "orders", run, position.Position{Flavor: position.MySQL, Set: gtids(t, sid+":1-2")}); err != nil {
+	if err := n.store.SavePosition(t.Context(), "orders", run, position.Position{Flavor: position.MySQL,
+		Set: gtids(t, sid+":1-2")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Search("7", "", ann); err != nil {
@@ -127,7 +130,8 @@ func TestEventThatWaits(t *testing.T) {
 	if _, err := c.DecideRow(t.Context(), "orders", request, ann); err != nil {
 		t.Fatal(err)
 	}
-	if e := n.oneEvent(t, "7"); e.Where != admin.EventUnpublished || e.Unpublished == nil || e.Unpublished.Row != 1 || e.Unpublished.Message != "test" {
+	if e := n.oneEvent(t, "7"); e.Where != admin.EventUnpublished || e.Unpublished == nil || e.Unpublished.Row != 1 ||
+		e.Unpublished.Message != "test" {
 		t.Errorf("after a decision: %+v", e)
 	}
 	if e := n.oneEvent(t, "8"); e.Search != nil || e.Where != admin.EventNotSeen {
@@ -178,14 +182,19 @@ func TestFollowersAskTheLeader(t *testing.T) {
 	nodes := startCluster(t, scriptedConnector(source, "127.0.0.1:1", ""))
 	leader, followers := leaderAmong(t, nodes)
 	for _, f := range followers {
-		eventually(t, "that all know the leader", func() bool { return f.store.Status().LeaderID == leader.id && f.store.Status().Ready })
+		eventually(t, "that all know the leader", func() bool {
+			return f.store.Status().LeaderID == leader.id &&
+				f.store.Status().Ready
+		})
 	}
 	for _, f := range followers {
 		var e admin.Event
-		if code, text := f.call(t, "GET", "/v1/events/7", "", &e); code != 200 || e.Node != leader.id || len(e.Connectors) != 1 {
+		if code, text := f.call(t, "GET", "/v1/events/7", "", &e); code != 200 || e.Node != leader.id ||
+			len(e.Connectors) != 1 {
 			t.Errorf("%s answers %d %s", f.id, code, text)
 		}
-		if text := f.must(t, 404, "GET", "/v1/events/7?connector=none", ""); !strings.Contains(text, admin.CodeConnectorNotFound) {
+		if text := f.must(t, 404, "GET", "/v1/events/7?connector=none", ""); !strings.Contains(text,
+			admin.CodeConnectorNotFound) {
 			t.Errorf("an unknown connector: %s", text)
 		}
 	}
@@ -201,7 +210,10 @@ func TestFollowersAskTheLeader(t *testing.T) {
 func TestPacedReads(t *testing.T) {
 	here, there := net.Pipe()
 	const rate = 10_000
-	c, err := paced(rate, func(context.Context, string, string) (net.Conn, error) { return here, nil })(t.Context(), "", "")
+	c, err := paced(rate, func(context.Context, string, string) (net.Conn, error) {
+		return here,
+			nil
+	})(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

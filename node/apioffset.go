@@ -36,14 +36,16 @@ func (a *api) Offset(name string) (admin.Offset, error) {
 }
 
 // SetOffset implements admin.Control.
-func (a *api) SetOffset(ctx context.Context, name string, request admin.OffsetRequest, by admin.Actor) (admin.OffsetChange, error) {
+func (a *api) SetOffset(ctx context.Context, name string, request admin.OffsetRequest,
+	by admin.Actor) (admin.OffsetChange, error) {
 	r, err := a.instance(name)
 	if err != nil {
 		return admin.OffsetChange{}, err
 	}
 	st, _ := a.store.Connector(name)
 	if r.config == nil && !request.Reset {
-		return admin.OffsetChange{}, invalid("connector %s can't be built from its configuration, so its source can't be asked: %s", name, r.connector.Status().LastError.Message)
+		return admin.OffsetChange{}, invalid("connector %s can't be built from its configuration, so its source can't be "+
+			"asked: %s", name, r.connector.Status().LastError.Message)
 	}
 	if st.RunState.State != ha.Stopped {
 		return admin.OffsetChange{}, rejection(&ha.RejectedError{
@@ -52,7 +54,8 @@ func (a *api) SetOffset(ctx context.Context, name string, request admin.OffsetRe
 	}
 	ctx, cancel := context.WithTimeout(ctx, offsetTimeout)
 	defer cancel()
-	change := admin.OffsetChange{Connector: name, DryRun: request.DryRun, Reset: request.Reset, Before: shownPosition(st.Position)}
+	change := admin.OffsetChange{Connector: name, DryRun: request.DryRun, Reset: request.Reset,
+		Before: shownPosition(st.Position)}
 	var to position.Position
 	if !request.Reset {
 		if to, err = a.resolve(ctx, r, request, st.Position, &change); err != nil {
@@ -72,9 +75,11 @@ func (a *api) SetOffset(ctx context.Context, name string, request admin.OffsetRe
 }
 
 // resolve turns what an operator says into a position.
-func (a *api) resolve(ctx context.Context, r *instance, request admin.OffsetRequest, before position.Position, change *admin.OffsetChange) (position.Position, error) {
+func (a *api) resolve(ctx context.Context, r *instance, request admin.OffsetRequest, before position.Position,
+	change *admin.OffsetChange) (position.Position, error) {
 	ways := 0
-	for _, given := range []bool{request.GTIDSet != "", request.File != "" || request.Pos != 0, request.At != "", request.Debezium != nil} {
+	for _, given := range []bool{request.GTIDSet != "", request.File != "" || request.Pos != 0, request.At != "",
+		request.Debezium != nil} {
 		if given {
 			ways++
 		}
@@ -118,15 +123,18 @@ func (o offsetChooser) place(ctx context.Context, start config.Start) (position.
 }
 
 func unavailable(c *config.Connector, err error) error {
-	return &admin.Problem{Status: http.StatusBadGateway, Code: admin.CodeSourceUnavailable, Detail: "asking the source: " + c.Veil(err.Error())}
+	return &admin.Problem{Status: http.StatusBadGateway, Code: admin.CodeSourceUnavailable,
+		Detail: "asking the source: " + c.Veil(err.Error())}
 }
 
 // set takes a GTID set. The server is asked for its identity and what it has, but
 // need not answer: a position may be set while it is away.
-func (o offsetChooser) set(ctx context.Context, text string, before position.Position, change *admin.OffsetChange) (position.Position, error) {
+func (o offsetChooser) set(ctx context.Context, text string, before position.Position,
+	change *admin.OffsetChange) (position.Position, error) {
 	now, err := o.place(ctx, config.StartCurrent)
 	if err != nil {
-		change.Notes = append(change.Notes, fmt.Sprintf("the source did not answer, so whether it has these transactions is not known (%v)", err))
+		change.Notes = append(change.Notes, fmt.Sprintf("the source did not answer, so whether it has these transactions "+
+			"is not known (%v)", err))
 		now = before
 	}
 	to := position.Position{Flavor: flavorOf(now, o.look.cfg)}
@@ -137,9 +145,11 @@ func (o offsetChooser) set(ctx context.Context, text string, before position.Pos
 	case to.Set.IsEmpty():
 		return to, invalid("gtid_set is empty; to begin with the oldest binlog, use at: earliest")
 	case !now.IsZero() && now.Set == nil:
-		return to, invalid("this connector goes by file and offset (the source has no GTIDs, or source.positions is file): give file and pos")
+		return to, invalid("this connector goes by file and offset (the source has no GTIDs, or source.positions is file): " +
+			"give file and pos")
 	case now.Set != nil && !now.Set.Contains(to.Set):
-		change.Notes = append(change.Notes, fmt.Sprintf("the source has not %s: the connector would stop with that", clip(to.Set.Subtract(now.Set).String())))
+		change.Notes = append(change.Notes, fmt.Sprintf("the source has not %s: the connector would stop with that",
+			clip(to.Set.Subtract(now.Set).String())))
 	}
 	return to, nil
 }
@@ -156,7 +166,8 @@ func flavorOf(p position.Position, c *config.Connector) position.Flavor {
 }
 
 // file takes a file and an offset, which mean something on one server only.
-func (o offsetChooser) file(ctx context.Context, file string, pos uint64, before position.Position) (position.Position, error) {
+func (o offsetChooser) file(ctx context.Context, file string, pos uint64,
+	before position.Position) (position.Position, error) {
 	if file == "" || pos < 4 {
 		return position.Position{}, invalid("file and pos go together, and pos is at least 4")
 	}
@@ -171,14 +182,16 @@ func (o offsetChooser) file(ctx context.Context, file string, pos uint64, before
 		now = before
 	}
 	if now.Set != nil {
-		return position.Position{}, invalid("this connector goes by GTID, and a file and offset would not follow a failover: give gtid_set, or at with a time")
+		return position.Position{}, invalid("this connector goes by GTID, and a file and offset would not follow a " +
+			"failover: give gtid_set, or at with a time")
 	}
 	return position.Position{Flavor: now.Flavor, Server: now.Server, File: file, Pos: pos}, nil
 }
 
 // debezium takes what Debezium has stored. The server must answer: whether it has what the
 // offset says decides.
-func (o offsetChooser) debezium(ctx context.Context, given *admin.DebeziumOffset, change *admin.OffsetChange) (position.Position, error) {
+func (o offsetChooser) debezium(ctx context.Context, given *admin.DebeziumOffset,
+	change *admin.OffsetChange) (position.Position, error) {
 	stored := given.Offset
 	if given.Topic != "" {
 		kc, err := kafkaConfig(o.look.node, o.look.cfg)
@@ -282,7 +295,8 @@ func fileNote(before, after position.Position) string {
 
 func between(what string, order int, before, after position.Position) string {
 	if order == 0 {
-		return fmt.Sprintf("%s (%d bytes of one file; how many transactions is not known)", what, max(before.Pos, after.Pos)-min(before.Pos, after.Pos))
+		return fmt.Sprintf("%s (%d bytes of one file; how many transactions is not known)", what,
+			max(before.Pos, after.Pos)-min(before.Pos, after.Pos))
 	}
 	return what + " (in several files; how many transactions is not known)"
 }

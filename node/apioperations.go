@@ -70,7 +70,8 @@ func (a *api) Loggers() []admin.Logger {
 	l, now := levelsOf(a.log), a.now()
 	for _, name := range l.names() {
 		at := l.of(name, now)
-		out = append(out, admin.Logger{Name: name, Level: strings.ToLower(at.level.String()), Until: timeOrNil(at.until), Changed: timeOrNil(at.at)})
+		out = append(out, admin.Logger{Name: name, Level: strings.ToLower(at.level.String()), Until: timeOrNil(at.until),
+			Changed: timeOrNil(at.at)})
 	}
 	return out
 }
@@ -89,8 +90,10 @@ func (a *api) SetLogger(name, level string, during time.Duration, by admin.Actor
 		set.until = a.now().Add(during)
 	}
 	if !levelsOf(a.log).set(name, set) {
-		return &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeLoggerNotFound, Detail: fmt.Sprintf("there is no logger %q", name)}
+		return &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeLoggerNotFound,
+			Detail: fmt.Sprintf("there is no logger %q", name)}
 	}
-	a.log.Log(context.Background(), slog.LevelWarn, "log level set", "logger", name, "level", level, "for", during.String(), "by", by.By, "reason", by.Reason)
+	a.log.Log(context.Background(), slog.LevelWarn, "log level set", "logger", name, "level", level, "for",
+		during.String(), "by", by.By, "reason", by.Reason)
 	return nil
 }

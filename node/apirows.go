@@ -17,7 +17,8 @@ func (a *api) UnpublishedRows(name string) (admin.UnpublishedRows, error) {
 	if err != nil {
 		return admin.UnpublishedRows{}, err
 	}
-	out := admin.UnpublishedRows{Connector: name, Decisions: []admin.RowDecision{}, Unpublished: shownUnpublished(r.connector.Status())}
+	out := admin.UnpublishedRows{Connector: name, Decisions: []admin.RowDecision{},
+		Unpublished: shownUnpublished(r.connector.Status())}
 	state, _ := a.store.Connector(name)
 	decided, err := rowDecisions(state, "")
 	if err != nil {
@@ -41,7 +42,8 @@ func shownDecision(d connector.RowDecision, at position.Position) admin.RowDecis
 const causeOperator = "operator"
 
 // Unpublished implements admin.Control.
-func (a *api) DecideRow(ctx context.Context, name string, request admin.RowRequest, by admin.Actor) (admin.RowDecision, error) {
+func (a *api) DecideRow(ctx context.Context, name string, request admin.RowRequest,
+	by admin.Actor) (admin.RowDecision, error) {
 	var none admin.RowDecision
 	r, err := a.instance(name)
 	if err != nil {
@@ -64,7 +66,8 @@ func (a *api) DecideRow(ctx context.Context, name string, request admin.RowReque
 	if state.Position.CoversRow(d.Row) {
 		return none, &admin.Problem{
 			Status: http.StatusConflict, Code: admin.CodeRowPassed,
-			Detail: fmt.Sprintf("connector %s: the position has row %s behind it, so that nothing can be decided about it", name, d.Row),
+			Detail: fmt.Sprintf("connector %s: the position has row %s behind it, so that nothing can be decided about it", name,
+				d.Row),
 		}
 	}
 	if e := r.connector.Status().LastError; e != nil && e.Transaction == d.TransactionID() && e.Row == d.N+1 {
@@ -82,7 +85,8 @@ func shownUnpublished(s connector.Status) admin.Unpublished {
 	out := admin.Unpublished{Rows: s.Unpublished}
 	for _, r := range s.LastUnpublished {
 		out.Last = append(out.Last, admin.UnpublishedRow{
-			Transaction: r.TransactionID(), Row: r.N + 1, Table: r.Table, Action: string(r.Action), Cause: r.Cause, Message: r.Message, At: r.At,
+			Transaction: r.TransactionID(), Row: r.N + 1, Table: r.Table, Action: string(r.Action), Cause: r.Cause,
+			Message: r.Message, At: r.At,
 		})
 	}
 	return out

@@ -86,14 +86,16 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 	out.Unpublished = shownUnpublished(s)
 	if src := s.Source; src != nil {
 		out.Source = &admin.Source{
-			Connected: src.Connected, Flavor: string(src.Server.Flavor), ServerUUID: src.Server.UUID, ServerVersion: src.Server.Version,
-			BinlogFile: src.Last.File, BinlogPosition: src.Last.Pos, LagSeconds: src.Lag.Seconds(),
+			Connected: src.Connected, Flavor: string(src.Server.Flavor), ServerUUID: src.Server.UUID,
+			ServerVersion: src.Server.Version,
+			BinlogFile:    src.Last.File, BinlogPosition: src.Last.Pos, LagSeconds: src.Lag.Seconds(),
 			LastEventAge: time.Since(src.Heard).Seconds(), EventTime: timeOrNil(src.LastEvent),
 			Inserts: src.Inserts, Updates: src.Updates, Deletes: src.Deletes, Transactions: src.Transactions,
 		}
 		if in := src.Snapshot; in != nil {
 			out.Source.Snapshot = &admin.Snapshot{
-				Table: tableOrNone(in.Table), Tables: in.Tables, DoneTables: in.Done, Rows: in.Rows, EstimatedRows: in.Estimate, Finished: in.Finished,
+				Table: tableOrNone(in.Table), Tables: in.Tables, DoneTables: in.Done, Rows: in.Rows, EstimatedRows: in.Estimate,
+				Finished: in.Finished,
 			}
 		}
 	}
@@ -101,7 +103,8 @@ func connectorStatus(s connector.Status, delivery config.Delivery) admin.Connect
 }
 
 func shownPosition(p position.Position) admin.Position {
-	out := admin.Position{File: p.File, Pos: p.Pos, LastGTID: p.Last.String(), EventTime: timeOrNil(p.Committed), Sequence: p.Seq}
+	out := admin.Position{File: p.File, Pos: p.Pos, LastGTID: p.Last.String(), EventTime: timeOrNil(p.Committed),
+		Sequence: p.Seq}
 	if p.Set != nil {
 		out.GTIDSet = p.Set.String()
 	}

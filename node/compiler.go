@@ -75,7 +75,8 @@ func (c *Compiler) nodeKeys(conversion *debezium.Conversion) error {
 	var problems config.Problems
 	for _, s := range conversion.Settings {
 		if !strings.HasPrefix(s.Path, ownSection) && (c.Worker == nil || s.Origin.File != c.Worker.Name) {
-			problems = append(problems, config.Problem{Origin: s.Origin, Message: "is a setting of the node, not of a connector; take it out"})
+			problems = append(problems, config.Problem{Origin: s.Origin,
+				Message: "is a setting of the node, not of a connector; take it out"})
 		}
 	}
 	if len(problems) > 0 {

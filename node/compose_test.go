@@ -23,7 +23,8 @@ func TestComposeConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := config.Builder{Checks: []config.Check{CheckRouting}}
-	cfg, err := b.Build(config.YAML("docker-compose.yml", []byte(file.Configs["connector"].Content)), config.Environ([]string{"BINLOG_OUTBOX_NODE_ID=cdc-2"}))
+	cfg, err := b.Build(config.YAML("docker-compose.yml", []byte(file.Configs["connector"].Content)),
+		config.Environ([]string{"BINLOG_OUTBOX_NODE_ID=cdc-2"}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,8 @@ func TestConnectAPIForKcctl(t *testing.T) {
 	// kcctl apply -f orders.json: validates with the last part of the class, looks
 	// whether it is there, then POSTs the file or PUTs its config.
 	file := fmt.Sprintf(`{"name": "orders", "config": %s}`, keys("orders"))
-	v := strictly[clientValidation](t, n, "PUT", "/connector-plugins/MySqlConnector/config/validate", string(keys("orders")))
+	v := strictly[clientValidation](t, n, "PUT", "/connector-plugins/MySqlConnector/config/validate",
+		string(keys("orders")))
 	if v.Count != 0 || len(v.Configs) == 0 {
 		t.Errorf("validation: %+v", v)
 	}
@@ -96,9 +97,11 @@ func TestConnectAPIForKcctl(t *testing.T) {
 		t.Errorf("connectors: %v", names)
 	}
 	strictly[clientStatus](t, n, "POST", "/connectors/", file)
-	strictly[clientStatus](t, n, "PUT", "/connectors/orders/config", string(keys("orders", "database.port", strconv.Itoa(source.Port()), "database.user", canaltest.User, "database.password", canaltest.Password)))
+	strictly[clientStatus](t, n, "PUT", "/connectors/orders/config", string(keys("orders", "database.port",
+		strconv.Itoa(source.Port()), "database.user", canaltest.User, "database.password", canaltest.Password)))
 	// What is wrong is shown by key.
-	v = strictly[clientValidation](t, n, "PUT", "/connector-plugins/MySqlConnector/config/validate", string(keys("orders", "snapshot.mode", "sometimes")))
+	v = strictly[clientValidation](t, n, "PUT", "/connector-plugins/MySqlConnector/config/validate",
+		string(keys("orders", "snapshot.mode", "sometimes")))
 	if i := slices.IndexFunc(v.Configs, func(c struct {
 		Definition struct {
 			Name, Type, Importance, Width string
@@ -117,10 +120,12 @@ func TestConnectAPIForKcctl(t *testing.T) {
 	eventually(t, "kcctl shows it running", func() bool {
 		all := strictly[map[string]struct{ Status clientStatus }](t, n, "GET", "/connectors?expand=status", "")
 		s := all["orders"].Status
-		return s.Type == "source" && s.Connector.State == "RUNNING" && s.Connector.WorkerID != "" && len(s.Tasks) == 1 && s.Tasks[0].State == "RUNNING"
+		return s.Type == "source" && s.Connector.State == "RUNNING" && s.Connector.WorkerID != "" && len(s.Tasks) == 1 &&
+			s.Tasks[0].State == "RUNNING"
 	})
 	// kcctl describe connector
-	if c := strictly[clientInfo](t, n, "GET", "/connectors/orders", ""); c.Config["connector.class"] == "" || c.Type != "source" {
+	if c := strictly[clientInfo](t, n, "GET", "/connectors/orders", ""); c.Config["connector.class"] == "" ||
+		c.Type != "source" {
 		t.Errorf("connector: %+v", c)
 	}
 	strictly[clientStatus](t, n, "GET", "/connectors/orders/status", "")
@@ -129,7 +134,8 @@ func TestConnectAPIForKcctl(t *testing.T) {
 		ID     struct{ Task int }
 		Config map[string]string
 	}](t, n, "GET", "/connectors/orders/tasks", "")
-	if topics := strictly[map[string]struct{ Topics []string }](t, n, "GET", "/connectors/orders/topics", ""); topics["orders"].Topics == nil {
+	if topics := strictly[map[string]struct{ Topics []string }](t, n, "GET", "/connectors/orders/topics",
+		""); topics["orders"].Topics == nil {
 		t.Errorf("topics: %v", topics)
 	}
 	// kcctl patch connector: reads, changes, writes all of it.
@@ -142,7 +148,8 @@ func TestConnectAPIForKcctl(t *testing.T) {
 	strictly[clientStatus](t, n, "PUT", "/connectors/orders/config", string(body))
 	// kcctl restart connector, with and without tasks
 	n.must(t, 204, "POST", "/connectors/orders/restart", "")
-	if s := strictly[clientStatus](t, n, "POST", "/connectors/orders/restart?includeTasks=true&onlyFailed=false", ""); s.Tasks[0].State != "RESTARTING" {
+	if s := strictly[clientStatus](t, n, "POST", "/connectors/orders/restart?includeTasks=true&onlyFailed=false",
+		""); s.Tasks[0].State != "RESTARTING" {
 		t.Errorf("restart: %+v", s)
 	}
 	n.must(t, 204, "POST", "/connectors/orders/tasks/0/restart", "")
@@ -155,20 +162,24 @@ func TestConnectAPIForKcctl(t *testing.T) {
 		Offsets []struct{ Partition, Offset map[string]any }
 	}](t, n, "GET", "/connectors/orders/offsets", "")
 	set := `{"offsets": [{"partition": {"server": "orders"}, "offset": {"file": "binlog.000001", "gtids": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9", "ts_sec": 1700000000, "event": 2, "row": 1}}]}`
-	if m := strictly[struct{ Message string }](t, n, "PATCH", "/connectors/orders/offsets", set); !strings.Contains(m.Message, "altered successfully") {
+	if m := strictly[struct{ Message string }](t, n, "PATCH", "/connectors/orders/offsets",
+		set); !strings.Contains(m.Message, "altered successfully") {
 		t.Errorf("patch offsets: %q", m.Message)
 	}
 	o := strictly[struct {
 		Offsets []struct{ Partition, Offset map[string]any }
 	}](t, n, "GET", "/connectors/orders/offsets", "")
-	if len(o.Offsets) != 1 || o.Offsets[0].Partition["server"] != "orders" || o.Offsets[0].Offset["gtids"] != "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-10" {
+	if len(o.Offsets) != 1 || o.Offsets[0].Partition["server"] != "orders" ||
+		o.Offsets[0].Offset["gtids"] != "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-10" {
 		t.Errorf("offsets: %+v", o)
 	}
-	if m := strictly[struct{ Message string }](t, n, "DELETE", "/connectors/orders/offsets", ""); !strings.Contains(m.Message, "reset successfully") {
+	if m := strictly[struct{ Message string }](t, n, "DELETE", "/connectors/orders/offsets",
+		""); !strings.Contains(m.Message, "reset successfully") {
 		t.Errorf("delete offsets: %q", m.Message)
 	}
 	// kcctl get plugins, describe plugin, get and patch loggers
-	if p := strictly[[]struct{ Class, Type, Version string }](t, n, "GET", "/connector-plugins?connectorsOnly=false", ""); len(p) == 0 || p[0].Class == "" || p[0].Type != "source" || p[0].Version == "" {
+	if p := strictly[[]struct{ Class, Type, Version string }](t, n, "GET", "/connector-plugins?connectorsOnly=false",
+		""); len(p) == 0 || p[0].Class == "" || p[0].Type != "source" || p[0].Version == "" {
 		t.Errorf("plugins: %+v", p)
 	}
 	strictly[[]struct {
@@ -176,7 +187,8 @@ func TestConnectAPIForKcctl(t *testing.T) {
 		Required bool
 	}](t, n, "GET", "/connector-plugins/MySqlConnector/config", "")
 	strictly[map[string]struct{ Level string }](t, n, "GET", "/admin/loggers", "")
-	if l := strictly[[]string](t, n, "PUT", "/admin/loggers/kafka", `{"level": "DEBUG"}`); !slices.Equal(l, []string{"kafka"}) {
+	if l := strictly[[]string](t, n, "PUT", "/admin/loggers/kafka", `{"level": "DEBUG"}`); !slices.Equal(l,
+		[]string{"kafka"}) {
 		t.Errorf("loggers: %v", l)
 	}
 	strictly[struct{ Level string }](t, n, "GET", "/admin/loggers/kafka", "")
@@ -203,7 +215,8 @@ func TestConnectAPIForKafkaUI(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for name, c := range strictly[expanded](t, n, "GET", "/connectors?expand=info&expand=status", "") {
-			if c.Info.Config["connector.class"] == "" || c.Info.Type != "source" || c.Info.Name != name || !slices.Contains(connectorStates, c.Status.Connector.State) {
+			if c.Info.Config["connector.class"] == "" || c.Info.Type != "source" || c.Info.Name != name ||
+				!slices.Contains(connectorStates, c.Status.Connector.State) {
 				t.Errorf("connector: %+v", c)
 			}
 			for _, task := range c.Status.Tasks {
@@ -244,11 +257,14 @@ func TestConnectAPIForKafkaUI(t *testing.T) {
 		check()
 	}
 	n.must(t, 200, "DELETE", "/connectors/orders/offsets", "")
-	v := strictly[clientValidation](t, n, "PUT", "/connector-plugins/io.debezium.connector.mysql.MySqlConnector/config/validate", string(keys("orders")))
+	v := strictly[clientValidation](t, n, "PUT",
+		"/connector-plugins/io.debezium.connector.mysql.MySqlConnector/config/validate", string(keys("orders")))
 	for _, c := range v.Configs {
 		d := c.Definition
-		if !slices.Contains([]string{"BOOLEAN", "CLASS", "DOUBLE", "INT", "LIST", "LONG", "PASSWORD", "SHORT", "STRING"}, d.Type) ||
-			!slices.Contains([]string{"LOW", "MEDIUM", "HIGH"}, d.Importance) || !slices.Contains([]string{"SHORT", "MEDIUM", "LONG", "NONE"}, d.Width) {
+		if !slices.Contains([]string{"BOOLEAN", "CLASS", "DOUBLE", "INT", "LIST", "LONG", "PASSWORD", "SHORT", "STRING"},
+			d.Type) ||
+			!slices.Contains([]string{"LOW", "MEDIUM", "HIGH"}, d.Importance) ||
+			!slices.Contains([]string{"SHORT", "MEDIUM", "LONG", "NONE"}, d.Width) {
 			t.Errorf("definition: %+v", d)
 		}
 	}

@@ -29,21 +29,26 @@ func startParityNode(t *testing.T) *restapi.Runner {
 	table.Database = "restapi"
 	kafka, mysql := kafkatest.Start(t), canaltest.StartTable(t, table, firstTransactions)
 	kafka.Topic("outbox.event.order", 1, nil)
-	cfg, err := config.Build(config.YAML("test", []byte("node: {id: n1, data_dir: "+t.TempDir()+"}\nadmin: {listen: \"127.0.0.1:0\"}\n")))
+	cfg, err := config.Build(config.YAML("test",
+		[]byte("node: {id: n1, data_dir: "+t.TempDir()+"}\nadmin: {listen: \"127.0.0.1:0\"}\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := runNode(t, cfg, Options{Compiler: &Compiler{Worker: workerFile(kafka.Brokers()[0], "binlog.outbox.kafka.delivery=at_least_once\n")}})
+	n := runNode(t, cfg, Options{Compiler: &Compiler{Worker: workerFile(kafka.Brokers()[0],
+		"binlog.outbox.kafka.delivery=at_least_once\n")}})
 	eventually(t, "the node leads", n.leads)
-	at := position.Position{Flavor: position.MySQL, Server: sid, Set: gtids(t, sid+":1-"+strconv.Itoa(firstTransactions)), Seq: 1}
-	if err := n.store.SavePosition(t.Context(), "orders", ha.Session{Term: n.store.Status().Term, ID: "before"}, at); err != nil {
+	at := position.Position{Flavor: position.MySQL, Server: sid, Set: gtids(t, sid+":1-"+strconv.Itoa(firstTransactions)),
+		Seq: 1}
+	if err := n.store.SavePosition(t.Context(), "orders", ha.Session{Term: n.store.Status().Term, ID: "before"},
+		at); err != nil {
 		t.Fatal(err)
 	}
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	return &restapi.Runner{
 		URL: "http://" + n.admin.Addr(), Client: client, Patience: 20 * time.Second,
-		Fill:    strings.NewReplacer("{host}", "127.0.0.1", "{port}", strconv.Itoa(mysql.Port()), "{user}", canaltest.User, "{password}", canaltest.Password, "{dir}", "/tmp"),
+		Fill: strings.NewReplacer("{host}", "127.0.0.1", "{port}", strconv.Itoa(mysql.Port()), "{user}", canaltest.User,
+			"{password}", canaltest.Password, "{dir}", "/tmp"),
 		Publish: func(context.Context) error { mysql.Commit(1); return nil },
 	}
 }

@@ -95,12 +95,14 @@ func (p *positions) DecideRow(ctx context.Context, d connector.RowDecision) erro
 }
 
 func storeRowDecision(ctx context.Context, store *ha.Node, name, counts string, d connector.RowDecision) error {
-	data, err := json.Marshal(rowDecisionData{d.Action, d.Cause, strings.ToValidUTF8(d.Message[:min(len(d.Message), maxDecisionMessage)], ""), counts})
+	data, err := json.Marshal(rowDecisionData{d.Action, d.Cause, strings.ToValidUTF8(d.Message[:min(len(d.Message),
+		maxDecisionMessage)], ""), counts})
 	if err != nil {
 		return err
 	}
 	return store.AppendDecision(ctx, name, ha.Decision{
-		Kind: ha.KindRowDecision, Version: rowDecisionVersion, Key: d.Row.String(), Data: data, Reason: d.Reason, By: d.By, At: d.At,
+		Kind: ha.KindRowDecision, Version: rowDecisionVersion, Key: d.Row.String(), Data: data, Reason: d.Reason, By: d.By,
+		At: d.At,
 	})
 }
 

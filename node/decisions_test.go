@@ -23,7 +23,8 @@ func TestRowDecisionsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := connector.RowDecision{Row: row, Action: connector.DeadLetter, Cause: "record_too_large", Message: "too large", Reason: "the policy", By: "policy"}
+	want := connector.RowDecision{Row: row, Action: connector.DeadLetter, Cause: "record_too_large", Message: "too large",
+		Reason: "the policy", By: "policy"}
 	for _, action := range []connector.Action{connector.Skip, connector.DeadLetter} {
 		want.Action = action
 		if err := p.DecideRow(t.Context(), want); err != nil {
@@ -48,7 +49,8 @@ func TestRowDecisionsAreKept(t *testing.T) {
 	}
 	// What a newer release may write.
 	for _, d := range []ha.Decision{
-		{Kind: ha.KindRowDecision, Version: rowDecisionVersion + 1, Key: row.String(), Data: json.RawMessage(`{"action":"skip"}`)},
+		{Kind: ha.KindRowDecision, Version: rowDecisionVersion + 1, Key: row.String(),
+			Data: json.RawMessage(`{"action":"skip"}`)},
 		{Kind: ha.KindRowDecision, Version: 1, Key: row.String(), Data: json.RawMessage(`{"action":"mend"}`)},
 		{Kind: ha.KindRowDecision, Version: 1, Key: "nonsense", Data: json.RawMessage(`{"action":"skip"}`)},
 	} {
@@ -72,7 +74,8 @@ func TestRowDecisionsAreOfTheirConfiguration(t *testing.T) {
 		return &positions{store: c.store, changes: c.manager.changes, name: r.name, counts: countsOf(&changed)}
 	}
 	same := of(func(*config.Connector) {})
-	if err := same.DecideRow(t.Context(), connector.RowDecision{Row: row, Action: connector.Skip, By: "policy"}); err != nil {
+	if err := same.DecideRow(t.Context(), connector.RowDecision{Row: row, Action: connector.Skip,
+		By: "policy"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]struct {
@@ -119,7 +122,8 @@ func TestOperatorSkipsARow(t *testing.T) {
 		t.Fatal(err)
 	}
 	run, _ := c.store.NewSession(r.name, c.store.Status().Term)
-	if err := c.store.SavePosition(t.Context(), r.name, run, position.Position{Flavor: position.MySQL, Set: set}); err != nil {
+	if err := c.store.SavePosition(t.Context(), r.name, run, position.Position{Flavor: position.MySQL,
+		Set: set}); err != nil {
 		t.Fatal(err)
 	}
 	request := admin.RowRequest{Transaction: sid + ":23", Row: 2, Action: "dead_letter"}
@@ -132,7 +136,8 @@ func TestOperatorSkipsARow(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	audit := c.store.Audit()
-	if last := audit[len(audit)-1]; last.By != "ann" || !strings.Contains(last.Detail, sid+":23#2") || !strings.Contains(last.Detail, "dead_letter") {
+	if last := audit[len(audit)-1]; last.By != "ann" || !strings.Contains(last.Detail, sid+":23#2") ||
+		!strings.Contains(last.Detail, "dead_letter") {
 		t.Errorf("%+v", last)
 	}
 	for _, bad := range []struct {

@@ -18,17 +18,19 @@ func TestJudge(t *testing.T) {
 		want CheckStatus
 		well bool
 	}{
-		"streaming":      {admin.Connector{State: "running", Phase: connector.Streaming, Source: source}, CheckOK, true},
-		"snapshot rows":  {admin.Connector{State: "running", Phase: connector.SnapshotRows, Source: source}, CheckOK, true},
-		"finished":       {admin.Connector{State: "running", Phase: connector.Finished}, CheckOK, true},
-		"paused":         {admin.Connector{State: "paused"}, CheckOK, true},
-		"paused late":    {admin.Connector{State: "paused", LastError: failure}, CheckOK, true},
-		"stopped":        {admin.Connector{State: "stopped"}, CheckOK, true},
-		"elsewhere":      {admin.Connector{State: "unassigned"}, CheckOK, true},
-		"starting":       {admin.Connector{State: "running", Phase: "opening sink"}, CheckUnknown, true},
-		"retrying":       {admin.Connector{State: "running", Phase: "waiting to retry", LastError: failure}, CheckWarning, false},
-		"without a dump": {admin.Connector{State: "running", Phase: connector.Streaming, Source: &admin.Source{}}, CheckWarning, false},
-		"failed":         {admin.Connector{State: "failed", LastError: failure}, CheckFailed, false},
+		"streaming":     {admin.Connector{State: "running", Phase: connector.Streaming, Source: source}, CheckOK, true},
+		"snapshot rows": {admin.Connector{State: "running", Phase: connector.SnapshotRows, Source: source}, CheckOK, true},
+		"finished":      {admin.Connector{State: "running", Phase: connector.Finished}, CheckOK, true},
+		"paused":        {admin.Connector{State: "paused"}, CheckOK, true},
+		"paused late":   {admin.Connector{State: "paused", LastError: failure}, CheckOK, true},
+		"stopped":       {admin.Connector{State: "stopped"}, CheckOK, true},
+		"elsewhere":     {admin.Connector{State: "unassigned"}, CheckOK, true},
+		"starting":      {admin.Connector{State: "running", Phase: "opening sink"}, CheckUnknown, true},
+		"retrying": {admin.Connector{State: "running", Phase: "waiting to retry", LastError: failure}, CheckWarning,
+			false},
+		"without a dump": {admin.Connector{State: "running", Phase: connector.Streaming, Source: &admin.Source{}},
+			CheckWarning, false},
+		"failed": {admin.Connector{State: "failed", LastError: failure}, CheckFailed, false},
 	} {
 		got, why := Judge(&test.c)
 		if got != test.want || why == "" {
@@ -49,12 +51,15 @@ func TestLimitsAreOne(t *testing.T) {
 	hours := func(d float64) string { return fmt.Sprintf("%g \\* 3600", d) }
 	for file, patterns := range map[string][]string{
 		"../admin/page/judge.js": {
-			"lagLimit = " + number(lagLimit.Seconds()) + ";", "purgeLimit = " + hours(purgeLimit.Hours()) + ";", "statusLimit = " + number(statusPollLimit.Seconds()) + ";",
+			"lagLimit = " + number(lagLimit.Seconds()) + ";", "purgeLimit = " + hours(purgeLimit.Hours()) + ";",
+			"statusLimit = " + number(statusPollLimit.Seconds()) + ";",
 			`left < purgeLimit && !\(left >= \(backlog\.retention_seconds \?\? Infinity\) / 2\)`,
 		},
 		"../deploy/prometheus/rules.yml": {
-			`source_lag_seconds\) > ` + number(lagLimit.Seconds()) + "\n", `headroom_seconds\) < ` + hours(purgeLimit.Hours()) + "\n",
-			`headroom_seconds / binlog_outbox_source_binlog_retention_seconds\) > 0\.5\n`, `polled_timestamp_seconds\) > ` + number(statusPollLimit.Seconds()) + "\n",
+			`source_lag_seconds\) > ` + number(lagLimit.Seconds()) + "\n", `headroom_seconds\) < ` + hours(purgeLimit.Hours()) +
+				"\n",
+			`headroom_seconds / binlog_outbox_source_binlog_retention_seconds\) > 0\.5\n`,
+			`polled_timestamp_seconds\) > ` + number(statusPollLimit.Seconds()) + "\n",
 		},
 	} {
 		text, err := os.ReadFile(file)

@@ -14,7 +14,8 @@ import (
 func TestHeartbeatRecord(t *testing.T) {
 	for _, c := range []struct{ format, key, value string }{
 		{"", "Struct{serverName=shop}", "Struct{ts_ms=1767355200000}"},
-		{"format: {key: {type: json, schemas: false}, value: {type: json, schemas: false}}", `{"serverName":"shop"}`, `{"ts_ms":1767355200000}`},
+		{"format: {key: {type: json, schemas: false}, value: {type: json, schemas: false}}", `{"serverName":"shop"}`,
+			`{"ts_ms":1767355200000}`},
 		{"format: {key: {type: json, schemas: true}, value: {type: json, schemas: true}}",
 			`{"schema":{"type":"struct","fields":[{"type":"string","optional":false,"field":"serverName"}],"optional":false,"name":"io.debezium.connector.common.ServerNameKey","version":1},"payload":{"serverName":"shop"}}`,
 			`{"schema":{"type":"struct","fields":[{"type":"int64","optional":false,"field":"ts_ms"}],"optional":false,"name":"io.debezium.connector.common.Heartbeat","version":1},"payload":{"ts_ms":1767355200000}}`},

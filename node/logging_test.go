@@ -44,13 +44,16 @@ func TestLoggers(t *testing.T) {
 	if got, limited := level("kafka"); got != "debug" || !limited {
 		t.Errorf("kafka is at %q, limited %v", got, limited)
 	}
-	if s := out.String(); strings.Contains(s, "first") || !strings.Contains(s, "second") || strings.Contains(s, "third") || !strings.Contains(s, `"by":"ann"`) {
+	if s := out.String(); strings.Contains(s, "first") || !strings.Contains(s, "second") || strings.Contains(s, "third") ||
+		!strings.Contains(s, `"by":"ann"`) {
 		t.Errorf("log: %s", s)
 	}
-	if codeOf(c.SetLogger("none", "debug", 0, ann)) != admin.CodeLoggerNotFound || codeOf(c.SetLogger("kafka", "loud", 0, ann)) != admin.CodeInvalid {
+	if codeOf(c.SetLogger("none", "debug", 0, ann)) != admin.CodeLoggerNotFound ||
+		codeOf(c.SetLogger("kafka", "loud", 0, ann)) != admin.CodeInvalid {
 		t.Error("a wrong name or level is taken")
 	}
-	if err := c.SetLogger("root", "error", 0, ann); err != nil || kafka.Enabled(context.Background(), slog.LevelInfo) == false {
+	if err := c.SetLogger("root", "error", 0, ann); err != nil || kafka.Enabled(context.Background(),
+		slog.LevelInfo) == false {
 		t.Error("the root's level is not that of a logger with its own")
 	}
 	if c.log.Enabled(context.Background(), slog.LevelWarn) {
@@ -64,7 +67,8 @@ func TestLevelsGoBack(t *testing.T) {
 	clock := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	n := runNode(t, configured(t, "n1", t.TempDir(), ""), Options{Now: clock})
 	kafka := n.log.With("component", "kafka")
-	if err := n.api.SetLogger("kafka", "debug", time.Hour, ann); err != nil || !kafka.Enabled(t.Context(), slog.LevelDebug) {
+	if err := n.api.SetLogger("kafka", "debug", time.Hour, ann); err != nil ||
+		!kafka.Enabled(t.Context(), slog.LevelDebug) {
 		t.Fatalf("it is not changed: %v", err)
 	}
 	later.Store(int64(2 * time.Hour))
@@ -83,14 +87,17 @@ func TestOperationsOfOneNode(t *testing.T) {
 	c, _ := leading(t)
 	ctx := t.Context()
 	s := c.Cluster()
-	if s.NodeID != "n1" || s.LeaderID != "n1" || s.Role != "leader" || !s.Ready || len(s.Members) != 1 || !s.Members[0].Leader || s.Members[0].Reachable == nil {
+	if s.NodeID != "n1" || s.LeaderID != "n1" || s.Role != "leader" || !s.Ready || len(s.Members) != 1 ||
+		!s.Members[0].Leader || s.Members[0].Reachable == nil {
 		t.Errorf("%+v", s)
 	}
-	if codeOf(c.TransferLeadership(ctx, "", ann)) != admin.CodeNoOtherVoter || codeOf(c.AddMember(ctx, "n2", "127.0.0.1:1", ann)) != admin.CodeInvalid {
+	if codeOf(c.TransferLeadership(ctx, "", ann)) != admin.CodeNoOtherVoter ||
+		codeOf(c.AddMember(ctx, "n2", "127.0.0.1:1", ann)) != admin.CodeInvalid {
 		t.Error("a node alone has others")
 	}
 	var out bytes.Buffer
-	if err := c.Snapshot(ctx, &out, ann); err != nil || !strings.HasPrefix(out.String(), "1 ") || !strings.Contains(out.String(), `"cluster":`) {
+	if err := c.Snapshot(ctx, &out, ann); err != nil || !strings.HasPrefix(out.String(), "1 ") ||
+		!strings.Contains(out.String(), `"cluster":`) {
 		t.Errorf("%v, %.100q", err, out.String())
 	}
 	if a := c.Audit(); len(a) != 1 || a[0].Action != "snapshot" || a[0].By != "ann" {
@@ -105,7 +112,8 @@ func TestOperationsOfOneNode(t *testing.T) {
 // TestWebConfig: the file decides how clients prove who they are, also after a change.
 func TestWebConfig(t *testing.T) {
 	file := write(t, "web.yaml", "basic_auth_users: {ann: $2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi}\n")
-	cfg := &config.Config{Admin: config.Admin{Listen: "0.0.0.0:0", WebConfig: file, Roles: map[string]string{"ann": "operate"}}}
+	cfg := &config.Config{Admin: config.Admin{Listen: "0.0.0.0:0", WebConfig: file,
+		Roles: map[string]string{"ann": "operate"}}}
 	a, err := adminConfig(cfg)
 	if err != nil || a.Auth() != (admin.Auth{Users: true}) || a.Roles["ann"] != admin.Operate {
 		t.Fatalf("%+v, %v", a, err)
@@ -126,7 +134,8 @@ func TestWebConfig(t *testing.T) {
 	// Roles that nobody could have are refused; so are guards that are none.
 	const certificate = "cert_file: /x.crt, key_file: /x.key"
 	for text, good := range map[string]bool{
-		"{}": false, "tls_server_config: {client_auth_type: RequestClientCert}": false, "tls_server_config: {" + certificate + "}": false,
+		"{}": false, "tls_server_config: {client_auth_type: RequestClientCert}": false,
+		"tls_server_config: {" + certificate + "}": false,
 	} {
 		cfg.Admin.WebConfig = write(t, "web.yaml", text+"\n")
 		if _, err := adminConfig(cfg); (err == nil) != good {
@@ -134,10 +143,12 @@ func TestWebConfig(t *testing.T) {
 		}
 	}
 	for text, warned := range map[string]bool{
-		"basic_auth_users: {ann: x}": true, "{}": false, "{basic_auth_users: {ann: x}, tls_server_config: {" + certificate + "}}": false,
+		"basic_auth_users: {ann: x}": true, "{}": false, "{basic_auth_users: {ann: x}, tls_server_config: {" + certificate +
+			"}}": false,
 	} {
 		cfg.Admin.WebConfig = write(t, "web.yaml", text+"\n")
-		for listen, remote := range map[string]bool{"0.0.0.0:1": true, "127.0.0.1:1": false, "localhost:1": false, ":1": true} {
+		for listen, remote := range map[string]bool{"0.0.0.0:1": true, "127.0.0.1:1": false, "localhost:1": false,
+			":1": true} {
 			cfg.Admin.Listen = listen
 			var log bytes.Buffer
 			warnOfPlainPasswords(cfg, slog.New(slog.NewTextHandler(&log, nil)))

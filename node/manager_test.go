@@ -21,7 +21,8 @@ func keys(name string, changes ...string) json.RawMessage {
 		"database.hostname": "127.0.0.1", "database.port": "1", "database.user": "cdc", "database.password": "x",
 		"topic.prefix": name, "table.include.list": "shop.outbox", "snapshot.mode": "no_data",
 		"transforms": "outbox", "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
-		"key.converter": "org.apache.kafka.connect.storage.StringConverter", "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+		"key.converter":   "org.apache.kafka.connect.storage.StringConverter",
+		"value.converter": "org.apache.kafka.connect.storage.StringConverter",
 	}
 	for i := 0; i < len(changes); i += 2 {
 		m[changes[i]] = changes[i+1]
@@ -76,7 +77,8 @@ func TestConnectorsComeAndGo(t *testing.T) {
 	// What can't be built says so and harms no other.
 	n.put(t, "b", keys("b", "database.hostnam", "x"))
 	eventually(t, "b has failed", n.is("b", "failed"))
-	if e := n.of("b").LastError; e == nil || e.Code != "config_invalid" || !strings.Contains(e.Message, "database.hostnam") || !e.RetryAt.IsZero() {
+	if e := n.of("b").LastError; e == nil || e.Code != "config_invalid" ||
+		!strings.Contains(e.Message, "database.hostnam") || !e.RetryAt.IsZero() {
 		t.Errorf("the reason of b is %+v", e)
 	}
 	if n.instance("a") != a || n.instance("declared") != declared || n.of("a").State != "running" {
@@ -224,7 +226,11 @@ func TestConnectorsSurviveAFailover(t *testing.T) {
 	eventually(t, "a runs on the next leader", next.is("a", "running"))
 	eventually(t, "the file's runs there too", next.is("declared", "running"))
 	others[0].put(t, "a", keys("a", "database.port", "2"))
-	eventually(t, "its change arrives", func() bool { r := next.instance("a"); return r != nil && r.config.Source.Port == 2 })
+	eventually(t, "its change arrives", func() bool {
+		r := next.instance("a")
+		return r != nil &&
+			r.config.Source.Port == 2
+	})
 	eventually(t, "and runs", next.is("a", "running"))
 }
 
@@ -243,7 +249,8 @@ func TestDeletedConnectorIsStopped(t *testing.T) {
 	if got := p.Wanted(); got != connector.StateStopped {
 		t.Errorf("after it was deleted a is %s", got)
 	}
-	if got := (&positions{store: n.store, changes: n.changes, name: "declared", declared: true}).Wanted(); got != connector.StateRunning {
+	if got := (&positions{store: n.store, changes: n.changes, name: "declared",
+		declared: true}).Wanted(); got != connector.StateRunning {
 		t.Errorf("a connector of the file is %s", got)
 	}
 }

@@ -32,7 +32,8 @@ func TestMemoryLimit(t *testing.T) {
 
 // The limit follows the connectors that come and go.
 func TestMemoryLimitFollowsTheConnectors(t *testing.T) {
-	cfg, err := config.Build(config.YAML("test", fmt.Appendf(nil, "node: {id: n, data_dir: %q}\nadmin: {listen: \"\"}\n", t.TempDir())))
+	cfg, err := config.Build(config.YAML("test", fmt.Appendf(nil, "node: {id: n, data_dir: %q}\nadmin: {listen: \"\"}\n",
+		t.TempDir())))
 	if err != nil {
 		t.Fatal(err)
 	}

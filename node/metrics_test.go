@@ -96,10 +96,12 @@ func metricsPage(t *testing.T) string {
 				labels = append(labels, "`"+l+"`")
 			}
 		}
-		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", m[1], strings.Join(labels, ", "), strings.ReplaceAll(m[2], `\"`, `"`)))
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", m[1], strings.Join(labels, ", "),
+			strings.ReplaceAll(m[2], `\"`, `"`)))
 	}
 	slices.Sort(rows)
-	return "# Metrics\n\nMade from the code by `go generate ./node`. Beside these, `/metrics` has the `go_*` and `process_*` series.\n\n" +
+	return "# Metrics\n\nMade from the code by `go generate ./node`. Beside these, `/metrics` has the `go_*` and " +
+		"`process_*` series.\n\n" +
 		"| name | labels | meaning |\n|---|---|---|\n" + strings.Join(rows, "\n") + "\n"
 }
 

@@ -218,7 +218,10 @@ func (n *Node) Run(ctx context.Context) error {
 		stopLeading()
 	})
 
-	leadErr := n.store.Lead(drain, func(leadership context.Context, term uint64) error { return n.lead(drain, leadership, term) })
+	leadErr := n.store.Lead(drain, func(leadership context.Context, term uint64) error {
+		return n.lead(drain, leadership,
+			term)
+	})
 	stopStore()
 	store.Wait()
 	stopServing()

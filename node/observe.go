@@ -35,7 +35,8 @@ func observe(node *config.Config, c *config.Connector, purpose string, dial dial
 }
 
 // scan reads as canal.Scan does.
-func (o *observer) scan(ctx context.Context, from, to position.Position, f func(*txn.Transaction, canal.Status) (bool, error)) (position.Position, error) {
+func (o *observer) scan(ctx context.Context, from, to position.Position,
+	f func(*txn.Transaction, canal.Status) (bool, error)) (position.Position, error) {
 	c, err := o.connect()
 	if err != nil {
 		return from, err

@@ -25,19 +25,21 @@ func TestObserversDoNotDisturb(t *testing.T) {
 		}
 		for gtids, want := range map[string][]string{"": {"1", "2", "3", "4", "5"}, sid + ":1-3": {"4", "5"}} {
 			var got []string
-			err := Preview(t.Context(), cfg, &cfg.Connectors[0], config.StartEarliest, gtids, func(r *txn.Record, m *position.Commit) (bool, error) {
-				if !strings.HasSuffix(m.GTID.String(), ":"+string(r.Value)) {
-					t.Errorf("%s in %s", r.Value, m.GTID)
-				}
-				got = append(got, string(r.Value))
-				return len(got) < len(want), nil
-			})
+			err := Preview(t.Context(), cfg, &cfg.Connectors[0], config.StartEarliest, gtids,
+				func(r *txn.Record, m *position.Commit) (bool, error) {
+					if !strings.HasSuffix(m.GTID.String(), ":"+string(r.Value)) {
+						t.Errorf("%s in %s", r.Value, m.GTID)
+					}
+					got = append(got, string(r.Value))
+					return len(got) < len(want), nil
+				})
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("start %s, after %q: %q, %v; want %q", start, gtids, got, err, want)
 			}
 		}
 		checks := Probe(t.Context(), cfg, &cfg.Connectors[0])
-		if i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == "source: right to read the binlog" }); i < 0 || checks[i].Status != CheckOK {
+		if i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == "source: right to read the binlog" }); i < 0 ||
+			checks[i].Status != CheckOK {
 			t.Errorf("start %s: %+v", start, checks)
 		}
 	}

@@ -15,11 +15,13 @@ import (
 // hands each record that its rows give to f until f wants no more. A record is lent: it
 // is overwritten by a later one. Nothing is published or stored, and a connector at work
 // is not disturbed. cfg names this node.
-func Preview(ctx context.Context, cfg *config.Config, c *config.Connector, from config.Start, gtids string, f func(*txn.Record, *position.Commit) (more bool, _ error)) error {
+func Preview(ctx context.Context, cfg *config.Config, c *config.Connector, from config.Start, gtids string,
+	f func(*txn.Record, *position.Commit) (more bool, _ error)) error {
 	return unveiled(c, preview(ctx, cfg, c, from, gtids, f))
 }
 
-func preview(ctx context.Context, node *config.Config, c *config.Connector, from config.Start, gtids string, f func(*txn.Record, *position.Commit) (bool, error)) error {
+func preview(ctx context.Context, node *config.Config, c *config.Connector, from config.Start, gtids string,
+	f func(*txn.Record, *position.Commit) (bool, error)) error {
 	look, err := observe(node, c, "preview", nil)
 	if err != nil {
 		return err

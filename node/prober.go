@@ -41,7 +41,8 @@ func probeSink(ctx context.Context, node *config.Config, c *config.Connector) []
 	}
 	var out []Check
 	for _, f := range kafka.Probe(ctx, kc, exactly, topics) {
-		status := map[kafka.Level]CheckStatus{kafka.OK: CheckOK, kafka.Warning: CheckWarning, kafka.Failed: CheckFailed}[f.Level]
+		status := map[kafka.Level]CheckStatus{kafka.OK: CheckOK, kafka.Warning: CheckWarning,
+			kafka.Failed: CheckFailed}[f.Level]
 		out = append(out, Check{Name: "Kafka: " + f.Subject, Status: status, Detail: f.Text, Fix: f.Remedy})
 	}
 	return out
@@ -63,7 +64,8 @@ func probeSource(ctx context.Context, node *config.Config, c *config.Connector) 
 	if err != nil {
 		return []Check{failed("connection", err)}
 	}
-	out := []Check{{Name: "source: connection", Status: CheckOK, Detail: fmt.Sprintf("%s %s at %s:%d", server.Flavor, server.Version, cc.Host, cc.Port)}}
+	out := []Check{{Name: "source: connection", Status: CheckOK, Detail: fmt.Sprintf("%s %s at %s:%d", server.Flavor,
+		server.Version, cc.Host, cc.Port)}}
 	out = append(out, tlsCheck(c.Source.TLS.Mode, cc.Host))
 	out = append(out, serverChecks(server, c.Source.Positions)...)
 	at, err := canal.CurrentPosition(ctx, cc)
@@ -118,7 +120,8 @@ func initialCheck(ctx context.Context, cc canal.Config, byGTID bool) Check {
 	case err != nil:
 		return Check{
 			Name: name, Status: CheckFailed, Detail: err.Error(),
-			Fix: fmt.Sprintf("the tables need a primary key and an engine with transactions, and user %s SELECT on them; or set source.start to current", cc.User),
+			Fix: fmt.Sprintf("the tables need a primary key and an engine with transactions, and user %s SELECT on them; or "+
+				"set source.start to current", cc.User),
 		}
 	case tables == 0:
 		return Check{Name: name, Status: CheckWarning, Detail: "there is no such table yet"}
@@ -137,7 +140,8 @@ func patternCheck(ctx context.Context, cc canal.Config) Check {
 	case len(names) == 0 && len(cc.Tables.List) > 0:
 		c.Status, c.Detail = CheckWarning, "none matches, or user "+cc.User+" may not see it"
 	case len(names) == 0:
-		c.Detail, c.Fix = "none matches, or user "+cc.User+" may not see it", "a pattern is held against the whole of database.table"
+		c.Detail, c.Fix = "none matches, or user "+cc.User+" may not see it",
+			"a pattern is held against the whole of database.table"
 	default:
 		c.Status = CheckOK
 		text := make([]string, 0, shown)
@@ -163,24 +167,30 @@ func serverChecks(s *canal.Server, mode config.PositionMode) []Check {
 	out := []Check{
 		setting("log_bin", s.LogBin, "start the server with --log-bin", "ON", "1"),
 		setting("binlog_format", s.BinlogFormat, "SET PERSIST binlog_format = ROW; statements can't be published", "ROW"),
-		setting("binlog_row_image", s.RowImage, "SET PERSIST binlog_row_image = FULL; columns that are not logged can't be published", "FULL"),
+		setting("binlog_row_image", s.RowImage, "SET PERSIST binlog_row_image = FULL; columns that are not logged can't be "+
+			"published", "FULL"),
 	}
-	gtid := setting("gtid_mode", s.GTIDMode, "switch GTIDs on: without them the position is lost at a failover of the server", "ON")
+	gtid := setting("gtid_mode", s.GTIDMode,
+		"switch GTIDs on: without them the position is lost at a failover of the server", "ON")
 	if gtid.Status == CheckFailed && mode != config.PositionsGTID {
 		gtid.Status = CheckWarning
 	}
 	out = append(out, gtid)
 	if s.RowMetadata != "" {
-		meta := setting("binlog_row_metadata", s.RowMetadata, "SET PERSIST binlog_row_metadata = FULL, so that each row carries its column names and DDL can't confuse them", "FULL")
+		meta := setting("binlog_row_metadata", s.RowMetadata,
+			"SET PERSIST binlog_row_metadata = FULL, so that each row carries its column names and DDL can't confuse them",
+			"FULL")
 		if meta.Status == CheckFailed {
 			meta.Status = CheckWarning
 		}
 		out = append(out, meta)
 	}
-	durable := Check{Name: "source: durability", Status: CheckOK, Detail: fmt.Sprintf("sync_binlog=%s, innodb_flush_log_at_trx_commit=%s", s.SyncBinlog, s.FlushLog)}
+	durable := Check{Name: "source: durability", Status: CheckOK,
+		Detail: fmt.Sprintf("sync_binlog=%s, innodb_flush_log_at_trx_commit=%s", s.SyncBinlog, s.FlushLog)}
 	if s.SyncBinlog != "1" || s.FlushLog != "1" {
 		durable.Status = CheckWarning
-		durable.Fix = "set both to 1: otherwise a crash of the host may lose transactions that were published, and give their numbers to others"
+		durable.Fix = "set both to 1: otherwise a crash of the host may lose transactions that were published, and give " +
+			"their numbers to others"
 	}
 	keep := Check{Name: "source: binlog retention", Status: CheckOK, Detail: "for ever"}
 	if s.Retention > 0 {
@@ -193,7 +203,8 @@ func serverChecks(s *canal.Server, mode config.PositionMode) []Check {
 }
 
 func tableCheck(ctx context.Context, cc canal.Config, route *router.Encoder, name schema.Name) Check {
-	c := Check{Name: "source: table " + name.String(), Status: CheckFailed, Fix: "create the table with the columns that the configuration names"}
+	c := Check{Name: "source: table " + name.String(), Status: CheckFailed,
+		Fix: "create the table with the columns that the configuration names"}
 	columns, err := canal.Columns(ctx, cc, name)
 	if err == nil && len(columns) == 0 {
 		name, columns, err = otherSpelling(ctx, cc, name)
@@ -214,5 +225,6 @@ func tableCheck(ctx context.Context, cc canal.Config, route *router.Encoder, nam
 		c.Detail = err.Error()
 		return c
 	}
-	return Check{Name: c.Name, Status: CheckOK, Detail: fmt.Sprintf("%d columns, %d of them used", len(t.Columns), len(route.Columns(t)))}
+	return Check{Name: c.Name, Status: CheckOK, Detail: fmt.Sprintf("%d columns, %d of them used", len(t.Columns),
+		len(route.Columns(t)))}
 }

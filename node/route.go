@@ -150,7 +150,8 @@ func (l *updateLog) note(table schema.Name) {
 	if l.more++; now.Sub(l.last) < updateLogEvery {
 		return
 	}
-	l.log.Log(context.Background(), l.level, "rows of an outbox table were updated; that is passed over, as updates are no events",
+	l.log.Log(context.Background(), l.level, "rows of an outbox table were updated; that is passed over, as updates are "+
+		"no events",
 		slog.String("table", table.String()), slog.Uint64("updates", l.more))
 	l.last, l.more = now, 0
 }

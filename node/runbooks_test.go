@@ -31,7 +31,8 @@ func TestEveryErrorHasAdvice(t *testing.T) {
 		want = append(want, k.String())
 	}
 	for file, code := range map[string]string{
-		"../kafka/errors.go": `Code = "(\w+)"`, "../connector/unpublished.go": `ErrCode\(\) string { return "(\w+)"`, "source.go": `(?:ErrCode\(\) string { return |tableError{)"(\w+)"`,
+		"../kafka/errors.go": `Code = "(\w+)"`, "../connector/unpublished.go": `ErrCode\(\) string { return "(\w+)"`,
+		"source.go":    `(?:ErrCode\(\) string { return |tableError{)"(\w+)"`,
 		"positions.go": `ErrCode\(\) string { return "(\w+)"`, "../connector/refused.go": `CodeConfig = "(\w+)"`,
 	} {
 		text, err := os.ReadFile(file)

@@ -40,7 +40,8 @@ func startNode(t *testing.T, id, dir, yaml string, admin ...string) *aNode {
 func configured(t *testing.T, id, dir, yaml string, admin ...string) *config.Config {
 	t.Helper()
 	section := strings.Join(append([]string{"listen: \"127.0.0.1:0\""}, admin...), ", ")
-	cfg, err := config.Build(config.YAML("test", fmt.Appendf(nil, "node: {id: %s, data_dir: %q}\nadmin: {%s}\n%s", id, dir, section, yaml)))
+	cfg, err := config.Build(config.YAML("test", fmt.Appendf(nil, "node: {id: %s, data_dir: %q}\nadmin: {%s}\n%s", id, dir,
+		section, yaml)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,8 @@ func startClusterWith(t *testing.T, yaml string, options func(i int, cfg *config
 	nodes := make([]*aNode, 3)
 	for i := range nodes {
 		cfg := configured(t, fmt.Sprintf("n%d", i+1), t.TempDir(), fmt.Sprintf(
-			"cluster: {listen: %q, peers: [%s], heartbeat_timeout: 600ms, step_down_after: 0s}\n%s", listeners[i].Addr(), strings.Join(peers, ", "), yaml))
+			"cluster: {listen: %q, peers: [%s], heartbeat_timeout: 600ms, step_down_after: 0s}\n%s", listeners[i].Addr(),
+			strings.Join(peers, ", "), yaml))
 		o := Options{Peers: listeners[i]}
 		options(i, cfg, &o)
 		nodes[i] = runNode(t, cfg, o)

@@ -49,14 +49,17 @@ func (s *searches) begin(one *search) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last != nil && s.last.shown().State == admin.SearchRunning {
-		return &admin.Problem{Status: http.StatusConflict, Code: admin.CodeSearching, Detail: fmt.Sprintf("a search for event %s in the source of connector %s is running: wait, or end it", s.last.id, s.last.name)}
+		return &admin.Problem{Status: http.StatusConflict, Code: admin.CodeSearching,
+			Detail: fmt.Sprintf("a search for event %s in the source of connector %s is running: wait, or end it", s.last.id,
+				s.last.name)}
 	}
 	select {
 	case s.next <- one:
 		s.last = one
 		return nil
 	default:
-		return &admin.Problem{Status: http.StatusServiceUnavailable, Code: admin.CodeBusy, Detail: "the last search is just ending", RetryAfter: time.Second}
+		return &admin.Problem{Status: http.StatusServiceUnavailable, Code: admin.CodeBusy,
+			Detail: "the last search is just ending", RetryAfter: time.Second}
 	}
 }
 
@@ -75,7 +78,8 @@ func (s *searches) end(id string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil || s.last.id != id {
-		return "", &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeNoSearch, Detail: "there is no search for this event"}
+		return "", &admin.Problem{Status: http.StatusNotFound, Code: admin.CodeNoSearch,
+			Detail: "there is no search for this event"}
 	}
 	s.last.cancel()
 	return s.last.name, nil
@@ -155,7 +159,8 @@ func (s *search) finish(found *hit, err error) {
 	case found != nil:
 		s.state.State = admin.SearchFound
 	default:
-		s.state.State, s.state.Detail = admin.SearchNotFound, "it is in none of the binlogs that the source had when the search began"
+		s.state.State, s.state.Detail = admin.SearchNotFound,
+			"it is in none of the binlogs that the source had when the search began"
 	}
 }
 

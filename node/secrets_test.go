@@ -30,8 +30,9 @@ func TestValidationTellsNothingOfTheNode(t *testing.T) {
 	n := startNode(t, "n1", t.TempDir(), "", fmt.Sprintf("secret_paths: [%q]", dir), "secret_variables: [SOME_TOKEN]")
 	eventually(t, "the node leads", n.leads)
 	pairs := map[string][3]string{ // key, a value that could be read, one that could not
-		"a word":               {"binlog.outbox.source.start", "${file:" + secret + "}", "${file:/nope}"},
-		"one key of a file":    {"binlog.outbox.source.start", "${file:" + secret + ":mysql.password}", "${file:" + secret + ":nope}"},
+		"a word": {"binlog.outbox.source.start", "${file:" + secret + "}", "${file:/nope}"},
+		"one key of a file": {"binlog.outbox.source.start", "${file:" + secret + ":mysql.password}",
+			"${file:" + secret + ":nope}"},
 		"a word of a variable": {"binlog.outbox.source.start", "${env:SOME_TOKEN}", "${env:NONE}"},
 		"a host":               {"binlog.outbox.source.host", "${env:SOME_TOKEN}:1", "${env:NONE}:1"},
 		"a topic":              {"binlog.outbox.topic_prefix", "${env:SOME_TOKEN} ", "${env:NONE} "},
@@ -104,7 +105,8 @@ func TestReferencesOverRESTAreBounded(t *testing.T) {
 	} {
 		begun := time.Now()
 		name := fmt.Sprintf("c%d", i)
-		status, text := n.call(t, "POST", "/connectors", fmt.Sprintf(`{"name": %q, "config": %s}`, name, keys(name, c.key, c.value)), nil)
+		status, text := n.call(t, "POST", "/connectors", fmt.Sprintf(`{"name": %q, "config": %s}`, name,
+			keys(name, c.key, c.value)), nil)
 		if (status == 201) != (c.refused == "") || !strings.Contains(text, c.refused) || strings.Contains(text, "hunter2") {
 			t.Errorf("%s=%s: %d %s, want %q", c.key, c.value, status, text, c.refused)
 		}
@@ -133,7 +135,8 @@ func TestValuesOfReferencesAreNotToldAtWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	lookup := func(name string) (string, bool) {
-		v, ok := map[string]string{"HOST": "127.0.0.7", "BROKER": "127.0.0.7:" + port, "USER": "hunter2-user", "BAD": "hunter2 \"x\""}[name]
+		v, ok := map[string]string{"HOST": "127.0.0.7", "BROKER": "127.0.0.7:" + port, "USER": "hunter2-user",
+			"BAD": "hunter2 \"x\""}[name]
 		return v, ok
 	}
 	resolver := &config.Resolver{LookupEnv: lookup}
@@ -150,10 +153,13 @@ connectors:
 		t.Fatal(err)
 	}
 	logged := &lockedText{}
-	n := runNode(t, cfg, Options{Logger: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Compiler: &Compiler{}})
+	n := runNode(t, cfg, Options{Logger: slog.New(slog.NewJSONHandler(logged,
+		&slog.HandlerOptions{Level: slog.LevelDebug})), Compiler: &Compiler{}})
 	eventually(t, "an error of a server", func() bool { c := n.of("a"); return c.LastError != nil })
-	for _, path := range []string{"/v1/status", "/v1/connectors/a", "/connectors/a", "/connectors/a/config", "/connectors/a/status", "/readyz", "/readyz?verbose"} {
-		if _, text := n.call(t, "GET", path, "", nil); strings.Contains(text, "127.0.0.7") || strings.Contains(text, "hunter2") {
+	for _, path := range []string{"/v1/status", "/v1/connectors/a", "/connectors/a", "/connectors/a/config",
+		"/connectors/a/status", "/readyz", "/readyz?verbose"} {
+		if _, text := n.call(t, "GET", path, "", nil); strings.Contains(text, "127.0.0.7") ||
+			strings.Contains(text, "hunter2") {
 			t.Errorf("GET %s: %s", path, text)
 		}
 	}
@@ -188,7 +194,8 @@ func (l *lockedText) text() string {
 // Nor does a validation that fails for what the environment gives every connector.
 func TestValidationTellsNothingOfTheEnvironment(t *testing.T) {
 	c := &Compiler{
-		Environ:  []string{"BINLOG_OUTBOX_KAFKA_BROKERS=${env:BAD}", "BINLOG_OUTBOX_KAFKA_COMPRESSION=${env:BAD}", "BINLOG_OUTBOX_OUTBOX_ROUTE_REGEX=(${env:BAD}"},
+		Environ: []string{"BINLOG_OUTBOX_KAFKA_BROKERS=${env:BAD}", "BINLOG_OUTBOX_KAFKA_COMPRESSION=${env:BAD}",
+			"BINLOG_OUTBOX_OUTBOX_ROUTE_REGEX=(${env:BAD}"},
 		Resolver: &config.Resolver{LookupEnv: func(string) (string, bool) { return "hunter2 \"x\"", true }},
 	}
 	_, err := c.Compile("a", keys("a", "binlog.outbox.kafka.brokers", "k:1"))

@@ -20,7 +20,8 @@ type sinks struct {
 	delivery  config.Delivery
 }
 
-func newSinks(node *config.Config, c *config.Connector, verifyLeader func(context.Context) error, in surroundings) (*sinks, error) {
+func newSinks(node *config.Config, c *config.Connector, verifyLeader func(context.Context) error,
+	in surroundings) (*sinks, error) {
 	kc, err := kafkaConfig(node, c)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,8 @@ func (s *sinks) IdleCommit() time.Duration {
 // Settle commits or aborts what a transaction of c has left open in a partition, which
 // ends a connector's session that is at work. It reports whether there was anything. cfg
 // names this node.
-func Settle(ctx context.Context, cfg *config.Config, c *config.Connector, topic string, partition int32, commit bool, log *slog.Logger) (found bool, err error) {
+func Settle(ctx context.Context, cfg *config.Config, c *config.Connector, topic string, partition int32, commit bool,
+	log *slog.Logger) (found bool, err error) {
 	if c.Kafka.Delivery != config.ExactlyOnce {
 		return false, fmt.Errorf("connector %s has no transactions: its delivery is %s", c.Name, c.Kafka.Delivery)
 	}

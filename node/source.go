@@ -56,7 +56,8 @@ func invalidText(c *config.Connector, reg prometheus.Registerer) *schema.Invalid
 	}
 	if reg != nil {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "binlog_outbox_invalid_texts_total", Help: "Texts of outbox rows read with bytes replaced that are not valid in their character set.",
+			Name: "binlog_outbox_invalid_texts_total",
+			Help: "Texts of outbox rows read with bytes replaced that are not valid in their character set.",
 		}, func() float64 { return float64(p.Replaced()) }))
 	}
 	return p
@@ -252,7 +253,8 @@ func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
 			}
 		}
 		if len(columns) == 0 {
-			return &tableError{"missing_table", fmt.Errorf("outbox table %s does not exist, or user %s may not see it: create it, or grant SELECT on it", name, c.User)}
+			return &tableError{"missing_table", fmt.Errorf("outbox table %s does not exist, or user %s may not see it: create "+
+				"it, or grant SELECT on it", name, c.User)}
 		}
 		t, err := schema.FromInformationSchema(name, columns)
 		if err != nil {
@@ -270,7 +272,8 @@ func (s *sources) checkTables(ctx context.Context, c canal.Config) error {
 	if names, err := canal.Matching(ctx, c); err != nil || len(names) > 0 {
 		return err
 	}
-	return &tableError{"missing_table", fmt.Errorf("no table matches source.table_patterns, or user %s may not see it: a pattern is held against the whole of database.table; create the table, or grant SELECT on it", c.User)}
+	return &tableError{"missing_table", fmt.Errorf("no table matches source.table_patterns, or user %s may not see it: "+
+		"a pattern is held against the whole of database.table; create the table, or grant SELECT on it", c.User)}
 }
 
 // otherSpelling returns the columns of a table whose name was given in another case
@@ -338,7 +341,8 @@ func (s *sources) begin(ctx context.Context, start config.Start) (position.Posit
 type startError struct{ start config.Start }
 
 func (e *startError) Error() string {
-	return fmt.Sprintf("there is no stored position and source.start is %s: set a position, or set source.start to snapshot, current or earliest", e.start)
+	return fmt.Sprintf("there is no stored position and source.start is %s: set a position, or set source.start to "+
+		"snapshot, current or earliest", e.start)
 }
 func (*startError) Retryable() bool { return false }
 func (*startError) ErrCode() string { return "no_position" }
@@ -350,7 +354,8 @@ type modeError struct {
 }
 
 func (e *modeError) Error() string {
-	return fmt.Sprintf("source.positions is gtid, but %s:%d has gtid_mode=OFF: switch GTIDs on there, or set source.positions to auto or file", e.host, e.port)
+	return fmt.Sprintf("source.positions is gtid, but %s:%d has gtid_mode=OFF: switch GTIDs on there, or set "+
+		"source.positions to auto or file", e.host, e.port)
 }
 func (*modeError) Retryable() bool { return false }
 func (*modeError) ErrCode() string { return "gtid_off" }

@@ -38,7 +38,8 @@ func sourceOf(t *testing.T, change func(*config.Source)) *sources {
 // What the settings of the source become.
 func TestF14SeveralHosts(t *testing.T) {
 	one, err := sourceOf(t, func(*config.Source) {}).connect()
-	if err != nil || one.Host != "mysql.example.internal" || one.Port != 3306 || len(one.Others) > 0 || one.PrimaryOnly || one.Origins != nil {
+	if err != nil || one.Host != "mysql.example.internal" || one.Port != 3306 || len(one.Others) > 0 || one.PrimaryOnly ||
+		one.Origins != nil {
 		t.Errorf("one host: %+v, %v", one, err)
 	}
 	many, err := sourceOf(t, func(s *config.Source) {
@@ -46,7 +47,8 @@ func TestF14SeveralHosts(t *testing.T) {
 		s.GTIDExclude = []string{"3E11.*"}
 		s.TLS.Mode = config.SSLVerifyIdentity
 	}).connect()
-	if err != nil || many.Host != "mysql.example.internal" || len(many.Others) != 2 || many.Others[0] != "b:3307" || many.Others[1] != "c:3306" || !many.PrimaryOnly {
+	if err != nil || many.Host != "mysql.example.internal" || len(many.Others) != 2 || many.Others[0] != "b:3307" ||
+		many.Others[1] != "c:3306" || !many.PrimaryOnly {
 		t.Errorf("three hosts: %+v, %v", many, err)
 	}
 	if many.TLS.ServerName != "" {
@@ -57,7 +59,10 @@ func TestF14SeveralHosts(t *testing.T) {
 			t.Errorf("origin %s counts: %v, %v", id, got, err)
 		}
 	}
-	alone, err := sourceOf(t, func(s *config.Source) { s.Host, s.Hosts, s.PrimaryOnly = "", []string{"b", "[::1]:7"}, false }).connect()
+	alone, err := sourceOf(t, func(s *config.Source) {
+		s.Host, s.Hosts, s.PrimaryOnly = "", []string{"b", "[::1]:7"},
+			false
+	}).connect()
 	if err != nil || alone.Host != "b" || alone.Port != 3306 || alone.Others[0] != "[::1]:7" || alone.PrimaryOnly {
 		t.Errorf("hosts alone: %+v, %v", alone, err)
 	}
@@ -85,12 +90,14 @@ func TestF15AcceptedLossIsRecorded(t *testing.T) {
 			t.Errorf("without a store: %+v, %v", c, err)
 		}
 		s.decisions = &decisions{store: n, name: "orders"}
-		if err := s.decided(&c); err != nil || c.Accepted != nil || (c.OnLostTransactions != nil) != (policy == config.LostTransactionsAccept) {
+		if err := s.decided(&c); err != nil || c.Accepted != nil ||
+			(c.OnLostTransactions != nil) != (policy == config.LostTransactionsAccept) {
 			t.Errorf("policy %s: %+v, %v", policy, c, err)
 		}
 	}
 	d := &decisions{store: n, name: "orders"}
-	for _, text := range []string{"3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10", "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10", "11111111-2222-3333-4444-555555555555:1"} {
+	for _, text := range []string{"3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10", "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10",
+		"11111111-2222-3333-4444-555555555555:1"} {
 		set, err := position.ParseSet(position.MySQL, text)
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +107,8 @@ func TestF15AcceptedLossIsRecorded(t *testing.T) {
 		}
 	}
 	state, _ := n.Connector("orders")
-	if len(state.Decisions) != 2 || state.Decisions[0].Kind != "lost transaction" || state.Decisions[0].Key != "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10" {
+	if len(state.Decisions) != 2 || state.Decisions[0].Kind != "lost transaction" ||
+		state.Decisions[0].Key != "3e11fa47-71ca-11e1-9e33-c80aa9429562:8-10" {
 		t.Errorf("decisions are %+v", state.Decisions)
 	}
 	all, err := d.AcceptedLostTransactions()
@@ -119,7 +127,8 @@ func TestPatternsThatMatchNothing(t *testing.T) {
 		{[]string{"orders"}, []string{`shop\.out.*`}, true},
 		{[]string{"outbox"}, []string{"outbox"}, true}, // the database is missing
 	} {
-		server := &canaltest.Server{UUID: "3e11fa47-71ca-11e1-9e33-c80aa9429562", GTIDMode: "ON", LogBin: "ON", Tables: c.tables}
+		server := &canaltest.Server{UUID: "3e11fa47-71ca-11e1-9e33-c80aa9429562", GTIDMode: "ON", LogBin: "ON",
+			Tables: c.tables}
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -23,10 +23,13 @@ import (
 func TestDebeziumsOffsetIsNotPassedOver(t *testing.T) {
 	dir := t.TempDir()
 	offsets := filepath.Join(dir, "offsets.dat")
-	worker := debezium.File{Name: "worker.properties", Data: []byte("bootstrap.servers=127.0.0.1:1\noffset.storage.file.filename=" + offsets + "\nbinlog.outbox.kafka.delivery=at_least_once\n")}
+	worker := debezium.File{Name: "worker.properties",
+		Data: []byte("bootstrap.servers=127.0.0.1:1\noffset.storage.file.filename=" + offsets +
+			"\nbinlog.outbox.kafka.delivery=at_least_once\n")}
 	start := func(ignore bool) error {
 		t.Helper()
-		conversion, err := debezium.Convert(debezium.Options{Worker: &worker, Connectors: []debezium.File{{Name: "c.json", Data: keys("shop", "include.query", "true")}}})
+		conversion, err := debezium.Convert(debezium.Options{Worker: &worker,
+			Connectors: []debezium.File{{Name: "c.json", Data: keys("shop", "include.query", "true")}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +45,8 @@ func TestDebeziumsOffsetIsNotPassedOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := c.Source.DebeziumOffsets, cfg.Connectors[0].Source.DebeziumOffsets; got != want || !c.Source.DebeziumQuery {
+		if got, want := c.Source.DebeziumOffsets, cfg.Connectors[0].Source.DebeziumOffsets; got != want ||
+			!c.Source.DebeziumQuery {
 			t.Errorf("over the REST API %q, in the file %q; include.query %t", got, want, c.Source.DebeziumQuery)
 		}
 		_, err = (&sources{cfg: c}).inherited(t.Context())
@@ -63,7 +67,8 @@ func TestDebeziumsOffsetIsNotPassedOver(t *testing.T) {
 	own := offsettest.File(`["shop",{"server":"shop"}]`, `{"file":"b.1","pos":4,"snapshot":"INITIAL"}`)
 	put(own)
 	err := start(false)
-	if err == nil || !strings.Contains(err.Error(), "inside of a snapshot") || !strings.Contains(err.Error(), "--ignore-debezium-offset") {
+	if err == nil || !strings.Contains(err.Error(), "inside of a snapshot") ||
+		!strings.Contains(err.Error(), "--ignore-debezium-offset") {
 		t.Errorf("cut in its snapshot: %v", err)
 	}
 	if err := start(true); err != nil {
@@ -93,12 +98,16 @@ func TestConnectorBeginsWhereDebeziumStopped(t *testing.T) {
 		rows   uint64
 		err    string
 	}{
-		"behind a transaction":  {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-3"}`, 2, ""},
-		"inside of one":         {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-3","event":2,"row":1,"ts_sec":1700000000}`, 1, ""},
-		"of one that is not it": {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-3","event":2,"row":1,"ts_sec":1700000009}`, 0, "it was committed at another time"},
-		"of another server":     {`{"file":"binlog.000001","pos":4,"gtids":"` + sid[:35] + `0:1-3"}`, 0, "already published"},
-		"purged behind it":      {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-2"}`, 0, "has purged binlogs that were not read yet"},
-		"ahead of the server":   {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-5","event":2,"row":1}`, 0, "the server has none after that"},
+		"behind a transaction": {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-3"}`, 2, ""},
+		"inside of one": {`{"file":"binlog.000001","pos":4,"gtids":"` + sid +
+			`:1-3","event":2,"row":1,"ts_sec":1700000000}`, 1, ""},
+		"of one that is not it": {`{"file":"binlog.000001","pos":4,"gtids":"` + sid +
+			`:1-3","event":2,"row":1,"ts_sec":1700000009}`, 0, "it was committed at another time"},
+		"of another server": {`{"file":"binlog.000001","pos":4,"gtids":"` + sid[:35] + `0:1-3"}`, 0, "already published"},
+		"purged behind it": {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-2"}`, 0,
+			"has purged binlogs that were not read yet"},
+		"ahead of the server": {`{"file":"binlog.000001","pos":4,"gtids":"` + sid + `:1-5","event":2,"row":1}`, 0,
+			"the server has none after that"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +135,8 @@ connectors:
 			}
 			eventually(t, "the connector fails", func() bool { return n.of("shop").State == "failed" })
 			c := n.of("shop")
-			if c.LastError == nil || c.LastError.Code != "debezium_offset_found" || !strings.Contains(c.LastError.Message, test.err) || c.Published != 0 {
+			if c.LastError == nil || c.LastError.Code != "debezium_offset_found" ||
+				!strings.Contains(c.LastError.Message, test.err) || c.Published != 0 {
 				t.Errorf("%+v", c)
 			}
 			if source.Purged != "" {
@@ -162,14 +172,20 @@ func TestConnectorWaitsUntilDebeziumIsStopped(t *testing.T) {
 	}
 	put("connect-status", "status-connector-shop", `{"state":"RUNNING"}`)
 	put("connect-status", "status-task-shop-0", `{"state":"RUNNING"}`)
-	worker := workerFile(k.Brokers()[0], "offset.storage.topic=connect-offsets\nstatus.storage.topic=connect-status\nbinlog.outbox.kafka.delivery=at_least_once\n")
-	conversion, err := debezium.Convert(debezium.Options{Worker: worker, Connectors: []debezium.File{{Name: "c.json", Data: keys("shop",
-		"offsets.storage.topic", "own-offsets", "database.port", strconv.Itoa(source.Port()), "database.user", canaltest.User, "database.password", canaltest.Password,
-		"table.include.list", "sho..outbox", "binlog.outbox.retry.max", "200ms", "binlog.outbox.retry.initial", "50ms", "binlog.outbox.kafka.create_topics.replication_factor", "1")}}})
+	worker := workerFile(k.Brokers()[0],
+		"offset.storage.topic=connect-offsets\nstatus.storage.topic=connect-status\nbinlog.outbox.kafka.delivery=at_least_once\n")
+	conversion, err := debezium.Convert(debezium.Options{Worker: worker,
+		Connectors: []debezium.File{{Name: "c.json", Data: keys("shop",
+			"offsets.storage.topic", "own-offsets", "database.port", strconv.Itoa(source.Port()), "database.user",
+			canaltest.User,
+			"database.password", canaltest.Password,
+			"table.include.list", "sho..outbox", "binlog.outbox.retry.max", "200ms", "binlog.outbox.retry.initial", "50ms",
+			"binlog.outbox.kafka.create_topics.replication_factor", "1")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Build(conversion.Layer(), config.Environ([]string{"BINLOG_OUTBOX_DATA_DIR=" + t.TempDir(), "BINLOG_OUTBOX_ADMIN_LISTEN=127.0.0.1:0"}))
+	cfg, err := config.Build(conversion.Layer(), config.Environ([]string{"BINLOG_OUTBOX_DATA_DIR=" + t.TempDir(),
+		"BINLOG_OUTBOX_ADMIN_LISTEN=127.0.0.1:0"}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func selfSigned(t *testing.T) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "x"}, NotAfter: time.Now().Add(time.Hour)}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "x"},
+		NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, k.Public(), k)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,8 @@ func TestTLSFiles(t *testing.T) {
 		"missing":        {TLSFiles{CA: "/nonexistent"}, "certificate authorities: "},
 		"a pipe":         {TLSFiles{CA: pipe}, "certificate authorities: it is not a regular file"},
 		"a device":       {TLSFiles{Cert: certFile, Key: "/dev/zero"}, "client key: it is not a regular file"},
-		"too large":      {TLSFiles{Cert: write(t, "large", cert+strings.Repeat(" ", 1<<20)), Key: keyFile}, "larger than 1MiB"},
+		"too large": {TLSFiles{Cert: write(t, "large", cert+strings.Repeat(" ", 1<<20)), Key: keyFile},
+			"larger than 1MiB"},
 		"half":           {TLSFiles{Cert: certFile}, "belong together"},
 		"the other half": {TLSFiles{Key: keyFile}, "belong together"},
 		"other key":      {TLSFiles{Cert: certFile, Key: write(t, "other", otherKey)}, "does not match"},

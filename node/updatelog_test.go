@@ -33,7 +33,8 @@ func TestUpdatesAreLogged(t *testing.T) {
 		table := &schema.Table{Name: schema.Name{Database: "shop", Table: "outbox"}, PrimaryKey: []int{0}}
 		image := []any{}
 		for _, name := range []string{"id", "aggregatetype", "aggregateid", "type", "payload"} {
-			table.Columns = append(table.Columns, schema.Column{Name: name, Type: schema.VarChar, Length: 255, Charset: "utf8mb4"})
+			table.Columns = append(table.Columns, schema.Column{Name: name, Type: schema.VarChar, Length: 255,
+				Charset: "utf8mb4"})
 			image = append(image, "secret-"+name)
 		}
 		for range 3 {
@@ -45,7 +46,8 @@ func TestUpdatesAreLogged(t *testing.T) {
 		updates.last = updates.last.Add(-time.Minute)
 		updates.note(table.Name)
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], "level="+level) || !strings.Contains(lines[0], "table=shop.outbox updates=1") || !strings.Contains(lines[1], "updates=3") {
+		if len(lines) != 2 || !strings.Contains(lines[0], "level="+level) ||
+			!strings.Contains(lines[0], "table=shop.outbox updates=1") || !strings.Contains(lines[1], "updates=3") {
 			t.Errorf("%s logged\n%s", how, log.String())
 		}
 		if strings.Contains(log.String(), "secret") {

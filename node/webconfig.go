@@ -29,7 +29,8 @@ func adminConfig(cfg *config.Config) (admin.Config, error) {
 		return a, fmt.Errorf("admin.web_config %s: %w", a.WebConfig, err)
 	}
 	a.Auth = func() admin.Auth { return asksFor(a.WebConfig) }
-	if w, err := readWebConfig(a.WebConfig); err == nil && len(a.Roles) > 0 && len(w.Users) == 0 && !w.knowsCertificates() {
+	if w, err := readWebConfig(a.WebConfig); err == nil && len(a.Roles) > 0 && len(w.Users) == 0 &&
+		!w.knowsCertificates() {
 		return a, config.Problems{{Path: "admin.roles", Message: "nobody could ever have one of them: " + a.WebConfig +
 			" has neither basic_auth_users nor a client_auth_type that verifies certificates; add one, or leave the roles out"}}
 	}
@@ -67,7 +68,8 @@ func warnOfPlainPasswords(cfg *config.Config, log *slog.Logger) {
 	host, _, _ := net.SplitHostPort(cfg.Admin.Listen)
 	ip := net.ParseIP(host)
 	if err == nil && len(w.Users) > 0 && !w.servesTLS() && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		log.Warn("passwords of the admin interface go over the network as plain text: give admin.web_config a certificate (tls_server_config), or listen on 127.0.0.1 behind a proxy that encrypts",
+		log.Warn("passwords of the admin interface go over the network as plain text: give admin.web_config a certificate "+
+			"(tls_server_config), or listen on 127.0.0.1 behind a proxy that encrypts",
 			"address", cfg.Admin.Listen)
 	}
 }

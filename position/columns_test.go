@@ -25,7 +25,8 @@ func TestColumnsGoWithThePosition(t *testing.T) {
 			t.Errorf("got %+v", p)
 		}
 		var commits []position.Commit
-		for _, m := range []position.Commit{{Columns: "b"}, commit(11, ""), commit(12, "c"), commit(13, ""), {Columns: "d"}, commit(14, "")} {
+		for _, m := range []position.Commit{{Columns: "b"}, commit(11, ""), commit(12, "c"), commit(13, ""), {Columns: "d"},
+			commit(14, "")} {
 			commits = position.AppendCommit(commits, m)
 		}
 		if len(commits) != 4 {

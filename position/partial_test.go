@@ -17,14 +17,16 @@ func kind(table, op string, n uint64) KindRows {
 // says nothing.
 func TestPartsAreCoveredKindByKind(t *testing.T) {
 	at := func(rows ...KindRows) Position {
-		return Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: mustGTID(t, uuidA+":9"), Rows: rows}}}
+		return Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: mustGTID(t, uuidA+":9"),
+			Rows: rows}}}
 	}
 	for _, tt := range []struct {
 		name string
 		p, o Position
 		want bool
 	}{
-		{"the same", at(kind("a", "insert", 5), kind("b", "insert", 2)), at(kind("b", "insert", 2), kind("a", "insert", 5)), true},
+		{"the same", at(kind("a", "insert", 5), kind("b", "insert", 2)), at(kind("b", "insert", 2), kind("a", "insert", 5)),
+			true},
 		{"more of one", at(kind("a", "insert", 5)), at(kind("a", "insert", 4)), true},
 		{"a table less, more in all", at(kind("a", "insert", 50)), at(kind("a", "insert", 5), kind("b", "insert", 1)), false},
 		{"another operation", at(kind("a", "insert", 50)), at(kind("a", "update", 1)), false},
@@ -63,12 +65,14 @@ func TestAddPartial(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := p.PartialOf(nine)
-	for _, want := range []KindRows{kind("a", "insert", 5), kind("b", "insert", 8), kind("c", "insert", 1), kind("d", "insert", 0)} {
+	for _, want := range []KindRows{kind("a", "insert", 5), kind("b", "insert", 8), kind("c", "insert", 1),
+		kind("d", "insert", 0)} {
 		if n := got.Of(want.Kind); n != want.N {
 			t.Errorf("%d rows of %v, want %d", n, want.Kind, want.N)
 		}
 	}
-	if len(p.Partials) != 2 || got.Total() != 14 || !strings.HasSuffix(p.String(), "and 14 rows of "+nine.String()+" and 1 rows of "+ten.String()) {
+	if len(p.Partials) != 2 || got.Total() != 14 || !strings.HasSuffix(p.String(),
+		"and 14 rows of "+nine.String()+" and 1 rows of "+ten.String()) {
 		t.Errorf("%s", p)
 	}
 	if n := first.PartialOf(nine).Total(); n != 12 || len(first.Partials) != 1 {
@@ -88,7 +92,8 @@ func TestPartialsAreBounded(t *testing.T) {
 		}
 	}
 	before := p
-	if err := p.AddPartial(Partial{GTID: mustGTID(t, uuidB+":1"), Rows: inserted(1)}); err == nil || !strings.Contains(err.Error(), uuidA+":1") {
+	if err := p.AddPartial(Partial{GTID: mustGTID(t, uuidB+":1"), Rows: inserted(1)}); err == nil ||
+		!strings.Contains(err.Error(), uuidA+":1") {
 		t.Errorf("one more: %v", err)
 	}
 	if err := p.AddPartial(Partial{GTID: mustGTID(t, uuidA+":3"), Rows: inserted(2)}); err != nil || !p.Covers(before) {

@@ -222,7 +222,8 @@ func (p Position) snapshotCovers(o Position) bool {
 	case o.Snapshot == nil:
 		return false
 	default:
-		return p.Snapshot.Begun > o.Snapshot.Begun || p.Snapshot.Begun == o.Snapshot.Begun && p.Snapshot.Rows >= o.Snapshot.Rows
+		return p.Snapshot.Begun > o.Snapshot.Begun || p.Snapshot.Begun == o.Snapshot.Begun &&
+			p.Snapshot.Rows >= o.Snapshot.Rows
 	}
 }
 

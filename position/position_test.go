@@ -215,12 +215,18 @@ func TestPartIsKnownUntilTheWhole(t *testing.T) {
 		commit Commit
 		kept   bool
 	}{
-		{"another transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Commit{GTID: g(uuidA + ":9"), First: 9}, true},
-		{"another server's", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Commit{GTID: g(uuidB + ":1"), First: 1}, true},
-		{"another domain's", Position{Set: mustSet(t, MariaDB, "0-1-9"), Partials: []Partial{{GTID: g("0-1-10"), Rows: inserted(5)}}}, Commit{GTID: g("1-1-3"), First: 3}, true},
-		{"the transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-9"), Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Commit{GTID: g(uuidA + ":10"), First: 10}, false},
-		{"a run with it", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: g(uuidA + ":9"), Rows: inserted(5)}}}, Commit{GTID: g(uuidA + ":10"), First: 9}, false},
-		{"by file", Position{File: "b.000001", Pos: 4, Partials: []Partial{{Rows: inserted(5)}}}, Commit{File: "b.000001", Pos: 200}, false},
+		{"another transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-8"),
+			Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Commit{GTID: g(uuidA + ":9"), First: 9}, true},
+		{"another server's", Position{Set: mustSet(t, MySQL, uuidA+":1-9"),
+			Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Commit{GTID: g(uuidB + ":1"), First: 1}, true},
+		{"another domain's", Position{Set: mustSet(t, MariaDB, "0-1-9"), Partials: []Partial{{GTID: g("0-1-10"),
+			Rows: inserted(5)}}}, Commit{GTID: g("1-1-3"), First: 3}, true},
+		{"the transaction", Position{Set: mustSet(t, MySQL, uuidA+":1-9"),
+			Partials: []Partial{{GTID: g(uuidA + ":10"), Rows: inserted(5)}}}, Commit{GTID: g(uuidA + ":10"), First: 10}, false},
+		{"a run with it", Position{Set: mustSet(t, MySQL, uuidA+":1-8"), Partials: []Partial{{GTID: g(uuidA + ":9"),
+			Rows: inserted(5)}}}, Commit{GTID: g(uuidA + ":10"), First: 9}, false},
+		{"by file", Position{File: "b.000001", Pos: 4, Partials: []Partial{{Rows: inserted(5)}}},
+			Commit{File: "b.000001", Pos: 200}, false},
 	} {
 		p := tt.from
 		p.Advance(tt.commit)
@@ -259,7 +265,8 @@ func TestPositionSurvivesStorage(t *testing.T) {
 }
 
 func TestRefusedTexts(t *testing.T) {
-	for _, text := range []string{"x", "1-2", "1-2-0", "1-2-x", uuidA, uuidA + ":", uuidA + ":0", uuidA + ":a:b:1", "1--3"} {
+	for _, text := range []string{"x", "1-2", "1-2-0", "1-2-x", uuidA, uuidA + ":", uuidA + ":0", uuidA + ":a:b:1",
+		"1--3"} {
 		if g, err := ParseGTID(text); err == nil {
 			t.Errorf("ParseGTID(%q) = %v, want an error", text, g)
 		}

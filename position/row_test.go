@@ -4,7 +4,8 @@ import "testing"
 
 func TestRowsAreText(t *testing.T) {
 	const sid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-	for _, text := range []string{sid + ":23#2", sid + ":tag:23#1", "0-1-7#40", "binlog.000003:4567890123#1", "a:b.1:4#9"} {
+	for _, text := range []string{sid + ":23#2", sid + ":tag:23#1", "0-1-7#40", "binlog.000003:4567890123#1",
+		"a:b.1:4#9"} {
 		r, err := ParseRow(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -12,7 +13,8 @@ func TestRowsAreText(t *testing.T) {
 			t.Errorf("%s came back as %s", text, r)
 		}
 	}
-	for _, text := range []string{"", sid + ":23", sid + ":23#0", sid + ":23#x", "#1", "binlog:4#1", "binlog.1:x#1", "nonsense#1", sid + ":0#1", "snapshot:7#1", "snapshot:7:0#1", "snapshot:x:7#1"} {
+	for _, text := range []string{"", sid + ":23", sid + ":23#0", sid + ":23#x", "#1", "binlog:4#1", "binlog.1:x#1",
+		"nonsense#1", sid + ":0#1", "snapshot:7#1", "snapshot:7:0#1", "snapshot:x:7#1"} {
 		if r, err := ParseRow(text); err == nil {
 			t.Errorf("%q was read as %s", text, r)
 		}
@@ -37,7 +39,8 @@ func TestPositionsCoverRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gtids := Position{Flavor: MySQL, Set: set, File: "b.000009", Pos: 4, Partials: []Partial{{GTID: inTx, Rows: inserted(2)}}}
+	gtids := Position{Flavor: MySQL, Set: set, File: "b.000009", Pos: 4,
+		Partials: []Partial{{GTID: inTx, Rows: inserted(2)}}}
 	files := Position{Flavor: MySQL, File: "b.000010", Pos: 400}
 	for _, test := range []struct {
 		at   Position

@@ -137,7 +137,8 @@ func (s *Set) change(sid uuid.UUID) intervals {
 	if ok && !own.shared.Load() {
 		return own.tags
 	}
-	if !ok && len(s.own) >= 8 && (s.shared == nil || len(s.own) >= 8+len(*s.shared)/16) { // else each clone would copy them
+	// else each clone would copy them
+	if !ok && len(s.own) >= 8 && (s.shared == nil || len(s.own) >= 8+len(*s.shared)/16) {
 		all := mysql.MysqlGTIDSet(maps.Collect(s.all()))
 		s.shared, s.own = &all, nil
 	}

@@ -47,7 +47,8 @@ func TestSnapshotCovers(t *testing.T) {
 
 // A mark of snapshot rows moves nothing but them, and the last one ends them.
 func TestSnapshotAdvance(t *testing.T) {
-	p := Position{Set: mustSet(t, MySQL, uuidA+":1-5"), File: "b.000001", Pos: 9, Snapshot: &Snapshot{}, Last: mustGTID(t, uuidA+":5")}
+	p := Position{Set: mustSet(t, MySQL, uuidA+":1-5"), File: "b.000001", Pos: 9, Snapshot: &Snapshot{},
+		Last: mustGTID(t, uuidA+":5")}
 	before := p
 	step := &Snapshot{Database: "shop", Table: "outbox", Key: []string{"7", "x"}, Rows: 3}
 	p.Advance(Commit{Snapshot: step})
@@ -66,7 +67,8 @@ func TestSnapshotAdvance(t *testing.T) {
 		t.Errorf("stored and read back:\n%s", diff)
 	}
 	p.Advance(Commit{Snapshot: &Snapshot{Rows: 3, Done: true}})
-	if p.Snapshot != nil || !p.Set.Equal(before.Set) || p.File != before.File || p.Pos != before.Pos || p.Last != before.Last {
+	if p.Snapshot != nil || !p.Set.Equal(before.Set) || p.File != before.File || p.Pos != before.Pos ||
+		p.Last != before.Last {
 		t.Errorf("at the end: %+v", p)
 	}
 }

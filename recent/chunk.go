@@ -154,7 +154,8 @@ func (o *origin) reaches(m *position.Commit) bool {
 	g := m.GTID
 	g.Seq = o.gtid.Seq
 	return g == o.gtid && m.GTID.IsZero() == o.gtid.IsZero() && m.File == o.file && m.Committed.IsZero() != o.dated &&
-		sameStep(m.Snapshot, o.initial) && fits(int64(m.GTID.Seq-o.gtid.Seq)) && fits(int64(endOf(m)-o.pos)) && (!o.dated || fits(m.Committed.UnixMicro()-o.committed))
+		sameStep(m.Snapshot, o.initial) && fits(int64(m.GTID.Seq-o.gtid.Seq)) && fits(int64(endOf(m)-o.pos)) &&
+		(!o.dated || fits(m.Committed.UnixMicro()-o.committed))
 }
 
 func fits(n int64) bool { return n >= math.MinInt32 && n <= math.MaxInt32 }

@@ -27,7 +27,7 @@ type Budget struct {
 	indexes []*Index
 }
 
-// NewBudget returns a budget of so many ids for all indexes together. Each trail has
+// NewBudget returns a budget of so many ids for all indexes together. Each index has
 // room for some thousands, even beyond it.
 func NewBudget(ids int) *Budget { return &Budget{chunks: chunksFor(ids)} }
 

@@ -34,7 +34,8 @@ type history struct {
 func newHistory(t *Index, seed uint64) *history {
 	now := time.UnixMilli(1_700_000_000_000).UTC()
 	h := &history{rnd: rand.New(rand.NewPCG(seed, 1)), recent: t, now: now, offsets: map[string]int64{}}
-	for _, g := range []position.GTID{{SID: server, Seq: 1}, {SID: server, Tag: "app", Seq: 5}, {Domain: 0, Server: 1, Seq: 9}, {}} {
+	for _, g := range []position.GTID{{SID: server, Seq: 1}, {SID: server, Tag: "app", Seq: 5},
+		{Domain: 0, Server: 1, Seq: 9}, {}} {
 		h.commits = append(h.commits, position.Commit{GTID: g, File: "b.000001", Pos: 4, Committed: now})
 	}
 	return h
@@ -63,8 +64,10 @@ func (h *history) batch(transactions int) {
 				offset = -1
 			}
 			text := uuid.NewString()
-			list = append(list, Published{ID: h.recent.ID([]byte(text)), Commit: &m, Topic: topic, Partition: partition, Offset: offset})
-			h.events = append(h.events, event{text, Found{Commit: m, Topic: topic, Partition: partition, Offset: offset, At: h.now}})
+			list = append(list, Published{ID: h.recent.ID([]byte(text)), Commit: &m, Topic: topic, Partition: partition,
+				Offset: offset})
+			h.events = append(h.events, event{text, Found{Commit: m, Topic: topic, Partition: partition, Offset: offset,
+				At: h.now}})
 		}
 	}
 	h.recent.Add(h.now, len(list), func(i int) Published { return list[i] })
@@ -142,7 +145,8 @@ func TestSnapshotRows(t *testing.T) {
 	tr := newIndex(1000)
 	commits := make([]position.Commit, 100)
 	tr.Add(time.Now(), len(commits), func(i int) Published {
-		commits[i].Snapshot = &position.Snapshot{Database: "shop", Table: fmt.Sprint("outbox", i/50), Key: []string{"k"}, Begun: 7, Rows: uint64(i + 1)}
+		commits[i].Snapshot = &position.Snapshot{Database: "shop", Table: fmt.Sprint("outbox", i/50), Key: []string{"k"},
+			Begun: 7, Rows: uint64(i + 1)}
 		return Published{ID: ID(i + 1), Commit: &commits[i], Topic: "t", Offset: int64(i)}
 	})
 	for i := range commits {
@@ -151,7 +155,8 @@ func TestSnapshotRows(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		in, want := *got[0].Commit.Snapshot, *commits[i].Snapshot
-		if in.Database != want.Database || in.Table != want.Table || in.Begun != want.Begun || in.Rows != want.Rows || got[0].Commit.Pos != 0 {
+		if in.Database != want.Database || in.Table != want.Table || in.Begun != want.Begun || in.Rows != want.Rows ||
+			got[0].Commit.Pos != 0 {
 			t.Errorf("%+v, want %+v", in, want)
 		}
 	}
@@ -254,11 +259,13 @@ func fill(tr *Index, n, partitions int) {
 		tr.Add(at, len(commits), func(i int) Published {
 			k := done + i
 			commits[i] = position.Commit{
-				GTID: position.GTID{SID: server, Seq: uint64(k + 1)}, First: uint64(k + 1), File: "binlog.000001", Pos: uint64(k) * 700, Committed: at,
+				GTID: position.GTID{SID: server, Seq: uint64(k + 1)}, First: uint64(k + 1), File: "binlog.000001",
+				Pos: uint64(k) * 700, Committed: at,
 			}
 			id[4], id[5], id[13], id[14] = byte(k>>24), byte(k>>16), byte(k>>8), byte(k)
 			copy(text[:], id.String())
-			return Published{ID: tr.ID(text[:]), Commit: &commits[i], Topic: "outbox.event.order", Partition: int32(k % partitions), Offset: int64(k / partitions)}
+			return Published{ID: tr.ID(text[:]), Commit: &commits[i], Topic: "outbox.event.order",
+				Partition: int32(k % partitions), Offset: int64(k / partitions)}
 		})
 	}
 }
@@ -303,8 +310,10 @@ func BenchmarkAdd(b *testing.B) {
 			for b.Loop() {
 				tr.Add(at, rows, func(i int) Published {
 					seq++
-					commits[i] = position.Commit{GTID: position.GTID{SID: server, Seq: seq}, First: seq, File: "binlog.000001", Pos: seq, Committed: at}
-					return Published{ID: tr.ID(texts[i]), Commit: &commits[i], Topic: "outbox.event.order", Partition: int32(seq) % int32(partitions), Offset: int64(seq)}
+					commits[i] = position.Commit{GTID: position.GTID{SID: server, Seq: seq}, First: seq, File: "binlog.000001",
+						Pos: seq, Committed: at}
+					return Published{ID: tr.ID(texts[i]), Commit: &commits[i], Topic: "outbox.event.order",
+						Partition: int32(seq) % int32(partitions), Offset: int64(seq)}
 				})
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/row")
@@ -360,6 +369,6 @@ func TestBudget(t *testing.T) {
 	}
 	fill(busy[1], 10_000, 3)
 	if n := known(busy[1]); n != 0 {
-		t.Errorf("a forgotten trail knows %d events", n)
+		t.Errorf("a forgotten index knows %d events", n)
 	}
 }

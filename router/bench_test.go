@@ -12,7 +12,8 @@ import (
 func defaultTable() *schema.Table {
 	t := &schema.Table{Name: schema.Name{Database: "shop", Table: "outbox"}, PrimaryKey: []int{0}}
 	for _, name := range []string{"id", "aggregatetype", "aggregateid", "type", "payload"} {
-		t.Columns = append(t.Columns, schema.Column{Name: name, Type: schema.VarChar, Length: 255, Charset: "utf8mb4", DefaultKnown: true})
+		t.Columns = append(t.Columns, schema.Column{Name: name, Type: schema.VarChar, Length: 255, Charset: "utf8mb4",
+			DefaultKnown: true})
 	}
 	return t
 }
@@ -29,7 +30,8 @@ func defaultRow(t *schema.Table) *schema.Row {
 
 // textConverters are what outbox connectors commonly run with.
 func textConverters() Converters {
-	return Converters{Key: converter.StringConverter{}, Value: converter.StringConverter{}, Header: converter.SimpleHeaderConverter{}}
+	return Converters{Key: converter.StringConverter{}, Value: converter.StringConverter{},
+		Header: converter.SimpleHeaderConverter{}}
 }
 
 // BenchmarkRouteDefaultRow routes and serialises one row of the default form with

@@ -43,7 +43,8 @@ func TestColumnRulesComeFirst(t *testing.T) {
 		t.Errorf("without its key: %v", err)
 	}
 	slow := func(string) (bool, error) { return false, errors.New("takes too long") }
-	for _, rules := range []converter.ColumnRules{{Includes: slow}, {Changes: []converter.ColumnChange{converter.MaskColumns(slow, 3)}}} {
+	for _, rules := range []converter.ColumnRules{{Includes: slow},
+		{Changes: []converter.ColumnChange{converter.MaskColumns(slow, 3)}}} {
 		r := build(rules)
 		if _, err := r.Route(&ev, row, Info{}); !errors.As(err, &e) || e.Code != CodeColumnRules || r.Check(table) == nil {
 			t.Errorf("undecided rules: %v", err)

@@ -10,7 +10,8 @@ import (
 
 func TestColumnsAreThoseThatRouteLooksAt(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Placements = []Placement{{Column: "type", Where: PlaceHeader}, {Column: "gone", Where: PlaceHeader}, {Column: "id", Where: PlaceHeader}}
+	cfg.Placements = []Placement{{Column: "type", Where: PlaceHeader}, {Column: "gone", Where: PlaceHeader},
+		{Column: "id", Where: PlaceHeader}}
 	cfg.MissingAdditional = MissingIgnore
 	cfg.Timestamp = "created_at"
 	r, err := New(cfg)
@@ -36,7 +37,8 @@ func TestCheckNamesAllMissingColumns(t *testing.T) {
 		table.Columns = append(table.Columns, schema.Column{Name: name, Type: schema.VarChar, Length: 10, Charset: "utf8mb4"})
 	}
 	err = r.Check(table)
-	if err == nil || !strings.Contains(err.Error(), "payload, aggregateid") || !strings.Contains(err.Error(), "shop.outbox") {
+	if err == nil || !strings.Contains(err.Error(), "payload, aggregateid") ||
+		!strings.Contains(err.Error(), "shop.outbox") {
 		t.Errorf("%v", err)
 	}
 	for _, name := range []string{"payload", "aggregateid"} {

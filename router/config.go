@@ -141,7 +141,8 @@ func ParsePlacements(text string) ([]Placement, error) {
 	for _, item := range javaSplit(text, ",") {
 		parts := javaSplit(item, ":")
 		if len(parts) != 2 && len(parts) != 3 {
-			errs = append(errs, fmt.Errorf("table.fields.additional.placement: %q is not column:placement or column:placement:alias", item))
+			errs = append(errs, fmt.Errorf("table.fields.additional.placement: %q is not column:placement or "+
+				"column:placement:alias", item))
 			continue
 		}
 		p := Placement{Column: strings.TrimSpace(parts[0]), Where: strings.ToLower(strings.TrimSpace(parts[1]))}

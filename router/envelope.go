@@ -21,7 +21,8 @@ func (r *Router) envelope(ev *Event, row *schema.Row, p *plan, payloadPrint stri
 		if p.version < 0 {
 			return nil, p.lacking(r.cfg.SchemaVersion)
 		}
-		if err := p.typed(p.version, converter.Int32, "the schema version column must be a 32-bit integer in Connect (INT)"); err != nil {
+		if err := p.typed(p.version, converter.Int32,
+			"the schema version column must be a 32-bit integer in Connect (INT)"); err != nil {
 			return nil, err
 		}
 		v, err := p.value(p.version, row.After, row.Op)
@@ -50,7 +51,8 @@ func (r *Router) envelope(ev *Event, row *schema.Row, p *plan, payloadPrint stri
 
 func (r *Router) newEnvelope(payload *converter.Schema, row *schema.Row, p *plan) (*converter.Schema, error) {
 	if payload == nil {
-		return nil, p.fail(CodeEnvelopeSchema, r.cfg.Payload, "an expanded empty array has no schema to put into the envelope")
+		return nil, p.fail(CodeEnvelopeSchema, r.cfg.Payload,
+			"an expanded empty array has no schema to put into the envelope")
 	}
 	route, err := r.routeValue(row, p)
 	if err != nil {
@@ -92,7 +94,8 @@ func (p *plan) put(st *converter.Struct, field, column string, d Datum) error {
 		if d.Value == nil {
 			return p.fail(CodeNullValue, column, "null in an envelope field that does not allow it")
 		}
-		return p.fail(CodeEnvelopeSchema, column, "the value does not fit the envelope's schema, which was made for an earlier row")
+		return p.fail(CodeEnvelopeSchema, column, "the value does not fit the envelope's schema, which was made for an "+
+			"earlier row")
 	}
 	st.Values[i] = d.Value
 	return nil

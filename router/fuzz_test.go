@@ -51,16 +51,20 @@ func (s *source) value() any {
 	case 6:
 		return append([]byte{}, s.bytes()...)
 	case 7:
-		return s.pick("2024-02-29 12:34:56", "0000-00-00 00:00:00", "2024-02-31", "-838:59:59", "12.50", "-0.00000001", "2024-01-01 00:00:00.123456")
+		return s.pick("2024-02-29 12:34:56", "0000-00-00 00:00:00", "2024-02-31", "-838:59:59", "12.50", "-0.00000001",
+			"2024-01-01 00:00:00.123456")
 	default:
 		return strings.ToValidUTF8(string(s.bytes()), "?")
 	}
 }
 
 var fuzzTypes = []schema.Type{
-	schema.Unknown, schema.TinyInt, schema.SmallInt, schema.MediumInt, schema.Int, schema.BigInt, schema.Float, schema.Double,
-	schema.Decimal, schema.Bit, schema.Year, schema.Date, schema.Time, schema.DateTime, schema.Timestamp, schema.Char, schema.VarChar,
-	schema.Text, schema.Binary, schema.VarBinary, schema.Blob, schema.Enum, schema.Set, schema.JSON, schema.JSON, schema.JSON,
+	schema.Unknown, schema.TinyInt, schema.SmallInt, schema.MediumInt, schema.Int, schema.BigInt, schema.Float,
+	schema.Double,
+	schema.Decimal, schema.Bit, schema.Year, schema.Date, schema.Time, schema.DateTime, schema.Timestamp, schema.Char,
+	schema.VarChar,
+	schema.Text, schema.Binary, schema.VarBinary, schema.Blob, schema.Enum, schema.Set, schema.JSON, schema.JSON,
+	schema.JSON,
 	schema.Geometry, schema.Vector, schema.UUID, schema.VarChar, schema.VarChar, schema.VarChar, schema.VarChar,
 }
 
@@ -98,8 +102,10 @@ func (s *source) config() Config {
 	cfg.JSONNull = s.pick(ExpandIgnore, ExpandOptionalBytes)
 	cfg.JSONEmptyArray = s.pick(ExpandIgnore, ExpandOptionalString)
 	cfg.FieldNames = s.pick(NamesAsTheyAre, NamesAvro, NamesAvroUnicode)
-	cfg.Modes.Time = s.pick(converter.TimeAdaptiveMicroseconds, converter.TimeConnect, converter.TimeMicroseconds, converter.TimeNanoseconds, converter.TimeISOString)
-	cfg.Modes.Binary = s.pick(converter.BinaryBytes, converter.BinaryBase64, converter.BinaryHex, converter.BinaryBase64URLSafe)
+	cfg.Modes.Time = s.pick(converter.TimeAdaptiveMicroseconds, converter.TimeConnect, converter.TimeMicroseconds,
+		converter.TimeNanoseconds, converter.TimeISOString)
+	cfg.Modes.Binary = s.pick(converter.BinaryBytes, converter.BinaryBase64, converter.BinaryHex,
+		converter.BinaryBase64URLSafe)
 	cfg.Modes.Decimal = s.pick(converter.DecimalPrecise, converter.DecimalDouble, converter.DecimalString)
 	cfg.Modes.BigintUnsigned = s.pick(converter.BigintLong, converter.BigintPrecise)
 	for i := range int(s.byte() % 4) {
@@ -204,7 +210,8 @@ func checkError(t *testing.T, err error) {
 // FuzzParseJSON: what is read as JSON is what encoding/json reads as JSON, but for
 // the limits, and expanding it ends.
 func FuzzParseJSON(f *testing.F) {
-	for _, s := range []string{`{"a":[1,2.5e-3,null,true],"b":{"c":"\ud83d\ude00\ud800"}}`, `[]x`, `{"a":01}`, `[1,]`, `["\u00zz"]`, `{"":-0.0}`, `[[[[1e400]]]]`} {
+	for _, s := range []string{`{"a":[1,2.5e-3,null,true],"b":{"c":"\ud83d\ude00\ud800"}}`, `[]x`, `{"a":01}`, `[1,]`,
+		`["\u00zz"]`, `{"":-0.0}`, `[[[[1e400]]]]`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -224,8 +231,10 @@ func FuzzParseJSON(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		table := &schema.Table{Columns: []schema.Column{{Name: "id", Type: schema.VarChar}, {Name: "payload", Type: schema.Text}}}
-		by := Converters{converter.StringConverter{}, converter.NewJSONConverter(converter.JSONOptions{}), converter.StringConverter{}}
+		table := &schema.Table{Columns: []schema.Column{{Name: "id", Type: schema.VarChar},
+			{Name: "payload", Type: schema.Text}}}
+		by := Converters{converter.StringConverter{}, converter.NewJSONConverter(converter.JSONOptions{}),
+			converter.StringConverter{}}
 		var ev Event
 		var arena txn.Arena
 		rec, err := routeAndEncode(r, &by, &ev, &arena, &schema.Row{Table: table, Op: schema.Insert, After: []any{"1", s}})

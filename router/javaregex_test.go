@@ -39,7 +39,8 @@ func TestRouteRegexAsJava(t *testing.T) {
 		}
 		got, err := tp.rewrite(c.Value)
 		if err != nil || got != c.Text {
-			t.Errorf("%q -> %q on %q: %q, %v; Java: %q (matched %v)", c.Regex, c.Replacement, c.Value, got, err, c.Text, c.Matched)
+			t.Errorf("%q -> %q on %q: %q, %v; Java: %q (matched %v)", c.Regex, c.Replacement, c.Value, got, err, c.Text,
+				c.Matched)
 		}
 	}
 }
@@ -102,7 +103,8 @@ func TestRouteRegexTooLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if name, err := tp.name(strings.Repeat("a", 60)); !errors.Is(err, javaregex.ErrTooLong) || !strings.HasPrefix(err.Error(), "route.topic.regex: ") {
+	if name, err := tp.name(strings.Repeat("a", 60)); !errors.Is(err, javaregex.ErrTooLong) ||
+		!strings.HasPrefix(err.Error(), "route.topic.regex: ") {
 		t.Errorf("%q, %v", name, err)
 	}
 }

@@ -153,7 +153,8 @@ func (c *recordedCase) run(t *testing.T) {
 		rec, err := routeAndEncode(r, &by, &ev, &arena, row)
 		if want.failed() {
 			if err == nil {
-				t.Errorf("row %d: topic %q value %q, Debezium fails: %s%s%s", i, rec.Topic, rec.Value, want.Error, want.KeyError, want.ValueError)
+				t.Errorf("row %d: topic %q value %q, Debezium fails: %s%s%s", i, rec.Topic, rec.Value, want.Error, want.KeyError,
+					want.ValueError)
 			}
 			continue
 		}
@@ -180,7 +181,8 @@ func (r *recordedRecord) compare(t *testing.T, i int, rec txn.Record) {
 		partition = *r.Partition
 	}
 	if rec.Topic != r.Topic || rec.Timestamp != r.Timestamp || rec.Partition != partition {
-		t.Errorf("row %d: topic %q timestamp %d partition %d, want %q %d %d", i, rec.Topic, rec.Timestamp, rec.Partition, r.Topic, r.Timestamp, partition)
+		t.Errorf("row %d: topic %q timestamp %d partition %d, want %q %d %d", i, rec.Topic, rec.Timestamp, rec.Partition,
+			r.Topic, r.Timestamp, partition)
 	}
 	same(t, i, "key", rec.Key, r.Key.bytes(t))
 	same(t, i, "value", rec.Value, r.Value.bytes(t))
@@ -221,11 +223,13 @@ func (c *recordedCase) table() *schema.Table {
 }
 
 var recordedTypes = map[string]schema.Type{
-	"tinyint": schema.TinyInt, "smallint": schema.SmallInt, "mediumint": schema.MediumInt, "int": schema.Int, "bigint": schema.BigInt,
-	"float": schema.Float, "double": schema.Double, "decimal": schema.Decimal, "bit": schema.Bit, "year": schema.Year,
+	"tinyint": schema.TinyInt, "smallint": schema.SmallInt, "mediumint": schema.MediumInt, "int": schema.Int,
+	"bigint": schema.BigInt,
+	"float":  schema.Float, "double": schema.Double, "decimal": schema.Decimal, "bit": schema.Bit, "year": schema.Year,
 	"date": schema.Date, "time": schema.Time, "datetime": schema.DateTime, "timestamp": schema.Timestamp,
-	"char": schema.Char, "varchar": schema.VarChar, "text": schema.Text, "mediumtext": schema.MediumText, "longtext": schema.LongText,
-	"binary": schema.Binary, "varbinary": schema.VarBinary, "blob": schema.Blob,
+	"char": schema.Char, "varchar": schema.VarChar, "text": schema.Text, "mediumtext": schema.MediumText,
+	"longtext": schema.LongText,
+	"binary":   schema.Binary, "varbinary": schema.VarBinary, "blob": schema.Blob,
 	"enum": schema.Enum, "set": schema.Set, "json": schema.JSON, "geometry": schema.Geometry, "vector": schema.Vector,
 }
 
@@ -311,7 +315,8 @@ func integer(n int64, c *schema.Column) any {
 	if !c.Unsigned {
 		return n
 	}
-	width := map[schema.Type]uint{schema.TinyInt: 8, schema.SmallInt: 16, schema.MediumInt: 24, schema.Int: 32, schema.BigInt: 64}[c.Type]
+	width := map[schema.Type]uint{schema.TinyInt: 8, schema.SmallInt: 16, schema.MediumInt: 24, schema.Int: 32,
+		schema.BigInt: 64}[c.Type]
 	return uint64(n) & (1<<width - 1)
 }
 

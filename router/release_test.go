@@ -8,11 +8,14 @@ import (
 )
 
 func TestFollowARelease(t *testing.T) {
-	table := &schema.Table{Name: schema.Name{Database: "db", Table: "outbox"}, PrimaryKey: []int{0}, Columns: []schema.Column{
-		{Name: "id", Type: schema.TinyInt}, {Name: "aggregatetype", Type: schema.VarChar}, {Name: "aggregateid", Type: schema.VarChar},
-		{Name: "payload", Type: schema.Text, Nullable: true}, {Name: "at", Type: schema.Timestamp, Nullable: true},
-	}}
-	row := &schema.Row{Table: table, Op: schema.Insert, After: []any{int64(5), "User", "k", `{"x":[[{"a":{"b":1}}]]}`, "0000-00-00 00:00:00"}}
+	table := &schema.Table{Name: schema.Name{Database: "db", Table: "outbox"}, PrimaryKey: []int{0},
+		Columns: []schema.Column{
+			{Name: "id", Type: schema.TinyInt}, {Name: "aggregatetype", Type: schema.VarChar},
+			{Name: "aggregateid", Type: schema.VarChar},
+			{Name: "payload", Type: schema.Text, Nullable: true}, {Name: "at", Type: schema.Timestamp, Nullable: true},
+		}}
+	row := &schema.Row{Table: table, Op: schema.Insert, After: []any{int64(5), "User", "k", `{"x":[[{"a":{"b":1}}]]}`,
+		"0000-00-00 00:00:00"}}
 	for _, test := range []struct {
 		release  string
 		context  int
@@ -65,11 +68,13 @@ func TestFollowARelease(t *testing.T) {
 
 func TestTimestampsThatClientsGarble(t *testing.T) {
 	table := &schema.Table{Name: schema.Name{Database: "db", Table: "outbox"}, Columns: []schema.Column{
-		{Name: "id", Type: schema.Int}, {Name: "aggregatetype", Type: schema.VarChar}, {Name: "aggregateid", Type: schema.VarChar},
+		{Name: "id", Type: schema.Int}, {Name: "aggregatetype", Type: schema.VarChar},
+		{Name: "aggregateid", Type: schema.VarChar},
 		{Name: "payload", Type: schema.Text}, {Name: "at", Type: schema.DateTime},
 	}}
 	r := newRouter(t, func(c *Config) { c.Timestamp = "at" })
-	for at, ok := range map[string]bool{"2262-04-11 23:47:16": true, "2262-04-11 23:47:17": false, "9999-12-31 23:59:59": false} {
+	for at, ok := range map[string]bool{"2262-04-11 23:47:16": true, "2262-04-11 23:47:17": false,
+		"9999-12-31 23:59:59": false} {
 		row := &schema.Row{Table: table, Op: schema.Insert, After: []any{int64(5), "User", "k", "x", at}}
 		_, err := r.Route(&Event{}, row, Info{})
 		if ok != (err == nil) || err != nil && code(t, err) != CodeInvalidTimestamp {
@@ -80,7 +85,8 @@ func TestTimestampsThatClientsGarble(t *testing.T) {
 
 // Releases are compared by their numbers: 3.10 comes after 3.7.
 func TestReleasesAreNumbers(t *testing.T) {
-	for release, want := range map[string]bool{"3.6": false, "3.7": true, "3.10": true, "4.0": true, "10.0": true, "2.10": false} {
+	for release, want := range map[string]bool{"3.6": false, "3.7": true, "3.10": true, "4.0": true, "10.0": true,
+		"2.10": false} {
 		c := DefaultConfig()
 		c.Follow(release)
 		if c.Modes.TinyIntIsInt8 != want {

@@ -301,10 +301,12 @@ func (r *Router) address(ev *Event, row *schema.Row, p *plan) (Outcome, error) {
 		return Failed, p.fail(code, r.cfg.RouteBy, err.Error())
 	}
 	if ev.Timestamp < NoTimestamp {
-		return Failed, p.fail(CodeInvalidTimestamp, r.cfg.Timestamp, "the timestamp is before 1970, which Kafka does not take")
+		return Failed, p.fail(CodeInvalidTimestamp, r.cfg.Timestamp,
+			"the timestamp is before 1970, which Kafka does not take")
 	}
 	if ev.Timestamp > maxTimestamp {
-		return Failed, p.fail(CodeInvalidTimestamp, r.cfg.Timestamp, "the timestamp is after the year 2262; a broker takes none so far ahead unless told to, and would get another one")
+		return Failed, p.fail(CodeInvalidTimestamp, r.cfg.Timestamp,
+			"the timestamp is after the year 2262; a broker takes none so far ahead unless told to, and would get another one")
 	}
 	return Routed, nil
 }
@@ -411,7 +413,8 @@ func (r *Router) place(ev *Event, row *schema.Row, p *plan, envelope *converter.
 }
 
 func (r *Router) partition(ev *Event, row *schema.Row, p *plan, pl *placed) error {
-	if err := p.typed(pl.index, converter.Int32, "the partition column must be a 32-bit integer in Connect (INT)"); err != nil {
+	if err := p.typed(pl.index, converter.Int32,
+		"the partition column must be a 32-bit integer in Connect (INT)"); err != nil {
 		return err
 	}
 	v, err := p.value(pl.index, row.After, row.Op)

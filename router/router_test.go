@@ -79,8 +79,10 @@ func TestB070Operations(t *testing.T) {
 		{"update of nothing", nil, update(""), DroppedUpdate, ""},
 		{"update of the key", nil, update("id"), Routed, ""},
 		{"update of the key, fatal", func(c *Config) { c.OnUpdate = UpdateFatal }, update("id"), Routed, ""},
-		{"update without the key before it", nil, &schema.Row{Table: table, Op: schema.Update, Before: []any{schema.Missing, nil, nil, nil, nil}, After: defaultRow(table).After}, Failed, CodeNotLogged},
-		{"update that leaves the key out", nil, &schema.Row{Table: table, Op: schema.Update, Before: []any{"1", nil, nil, nil, nil}, After: []any{schema.Missing, nil, nil, nil, nil}}, DroppedUpdate, ""},
+		{"update without the key before it", nil, &schema.Row{Table: table, Op: schema.Update,
+			Before: []any{schema.Missing, nil, nil, nil, nil}, After: defaultRow(table).After}, Failed, CodeNotLogged},
+		{"update that leaves the key out", nil, &schema.Row{Table: table, Op: schema.Update,
+			Before: []any{"1", nil, nil, nil, nil}, After: []any{schema.Missing, nil, nil, nil, nil}}, DroppedUpdate, ""},
 		{"update without values", nil, &schema.Row{Table: table, Op: schema.Update}, Failed, CodeBadRow},
 		{"skipped insert", skip, op(schema.Insert), DroppedSkipped, ""},
 		{"skipped update", skip, update("payload"), DroppedSkipped, ""},
@@ -147,16 +149,19 @@ func TestUpdateWithoutAKeyIsAnUpdate(t *testing.T) {
 func TestMissingColumnsAreNamedTogether(t *testing.T) {
 	change := func(c *Config) {
 		c.ID, c.Payload, c.Timestamp, c.RouteBy = "no_id", "no_payload", "no_time", "no_route"
-		c.Placements = []Placement{{"type", PlaceHeader, ""}, {"no_header", PlaceHeader, "h"}, {"no_header", PlaceEnvelope, ""}}
+		c.Placements = []Placement{{"type", PlaceHeader, ""}, {"no_header", PlaceHeader, "h"},
+			{"no_header", PlaceEnvelope, ""}}
 	}
 	var ev Event
 	_, err := newRouter(t, change).Route(&ev, defaultRow(defaultTable()), Info{})
-	if code(t, err) != CodeMissingColumn || !strings.Contains(err.Error(), "no_payload, no_time, no_id, no_header, no_route") {
+	if code(t, err) != CodeMissingColumn || !strings.Contains(err.Error(),
+		"no_payload, no_time, no_id, no_header, no_route") {
 		t.Error(err)
 	}
 	quirks := func(c *Config) { change(c); c.Quirks = true }
 	_, err = newRouter(t, quirks).Route(&ev, defaultRow(defaultTable()), Info{})
-	if code(t, err) != CodeMissingColumn || !strings.Contains(err.Error(), "no_payload") || strings.Contains(err.Error(), "no_route") {
+	if code(t, err) != CodeMissingColumn || !strings.Contains(err.Error(), "no_payload") ||
+		strings.Contains(err.Error(), "no_route") {
 		t.Error(err)
 	}
 }
@@ -248,7 +253,8 @@ func TestTopicCacheIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 * maxTopicCache {
-		if _, err := tp.name(strings.Repeat("x", i%200) + string(rune('a'+i%26)) + strings.Repeat("y", i/200)); err != nil && len(tp.cache) == 0 {
+		if _, err := tp.name(strings.Repeat("x", i%200) + string(rune('a'+i%26)) + strings.Repeat("y", i/200)); err != nil &&
+			len(tp.cache) == 0 {
 			t.Fatal(err)
 		}
 		if len(tp.cache) > maxTopicCache {
@@ -274,9 +280,12 @@ func TestB069TimestampColumn(t *testing.T) {
 		{"seconds", schema.Column{Type: schema.DateTime}, "2019-03-24 20:52:59", 1553460779000, ""},
 		{"microseconds", schema.Column{Type: schema.DateTime, FSP: 6}, "2019-03-24 20:52:59.123999", 1553460779123, ""},
 		{"half a millisecond before 1970", schema.Column{Type: schema.DateTime, FSP: 6}, "1969-12-31 23:59:59.999500", 0, ""},
-		{"one millisecond before 1970", schema.Column{Type: schema.DateTime, FSP: 3}, "1969-12-31 23:59:59.999", NoTimestamp, ""},
-		{"two milliseconds before 1970", schema.Column{Type: schema.DateTime, FSP: 3}, "1969-12-31 23:59:59.998", 0, CodeInvalidTimestamp},
-		{"null", schema.Column{Type: schema.DateTime, Nullable: true, Default: ptr("2020-01-01 00:00:00")}, nil, recordedNow, ""},
+		{"one millisecond before 1970", schema.Column{Type: schema.DateTime, FSP: 3}, "1969-12-31 23:59:59.999", NoTimestamp,
+			""},
+		{"two milliseconds before 1970", schema.Column{Type: schema.DateTime, FSP: 3}, "1969-12-31 23:59:59.998", 0,
+			CodeInvalidTimestamp},
+		{"null", schema.Column{Type: schema.DateTime, Nullable: true, Default: ptr("2020-01-01 00:00:00")}, nil, recordedNow,
+			""},
 		{"zero date", schema.Column{Type: schema.DateTime, Nullable: true}, "0000-00-00 00:00:00", recordedNow, ""},
 		{"zero date in a required column", schema.Column{Type: schema.DateTime}, "2020-00-01 00:00:00", 0, ""},
 		{"TIMESTAMP is a text", schema.Column{Type: schema.Timestamp}, "2019-03-24 20:52:59", 0, CodeColumnType},
@@ -334,16 +343,19 @@ func TestB059NeverATombstoneByAccident(t *testing.T) {
 	table.Columns[4].Nullable = true
 	for _, v := range []any{nil, "", " ", "\n", "\x00"} {
 		var ev Event
-		if _, err := newRouter(t, nil).Route(&ev, with(table, "payload", v), Info{}); err != nil || ev.Value.Schema == nil || ev.Value.Value != v {
+		if _, err := newRouter(t, nil).Route(&ev, with(table, "payload", v), Info{}); err != nil || ev.Value.Schema == nil ||
+			ev.Value.Value != v {
 			t.Errorf("%q without the option: %v, %v", v, ev.Value, err)
 		}
-		if _, err := newRouter(t, func(c *Config) { c.TombstoneOnEmpty = true }).Route(&ev, with(table, "payload", v), Info{}); err != nil || ev.Value != (Datum{}) {
+		if _, err := newRouter(t, func(c *Config) { c.TombstoneOnEmpty = true }).Route(&ev, with(table, "payload", v),
+			Info{}); err != nil || ev.Value != (Datum{}) {
 			t.Errorf("%q with the option: %v, %v", v, ev.Value, err)
 		}
 	}
 	for _, v := range []string{"\u00a0", "null", `""`, "{}"} {
 		var ev Event
-		if _, err := newRouter(t, func(c *Config) { c.TombstoneOnEmpty = true }).Route(&ev, with(table, "payload", v), Info{}); err != nil || ev.Value.Value != v {
+		if _, err := newRouter(t, func(c *Config) { c.TombstoneOnEmpty = true }).Route(&ev, with(table, "payload", v),
+			Info{}); err != nil || ev.Value.Value != v {
 			t.Errorf("%q with the option: %v, %v", v, ev.Value, err)
 		}
 	}
@@ -370,7 +382,8 @@ func TestConvertErrorNamesTablePartAndConverter(t *testing.T) {
 	if code(t, err) != CodeConvert {
 		t.Fatal(err)
 	}
-	if want := "routing a row of shop.outbox: convert: value: ByteArrayConverter: takes bytes only, not string"; err.Error() != want {
+	if want := "routing a row of shop.outbox: convert: value: ByteArrayConverter: takes bytes only, " +
+		"not string"; err.Error() != want {
 		t.Errorf("%s\nwant %s", err, want)
 	}
 }
@@ -386,7 +399,8 @@ func TestNewNamesEveryProblem(t *testing.T) {
 	}
 	for _, key := range []string{
 		"table.field.event.id", "table.op.invalid.behavior", "table.field.additional.missing", "route.topic.regex",
-		"table.json.payload.null.behavior", "table.json.payload.empty.array.behavior", "field.name.adjustment.mode", "binary.handling.mode",
+		"table.json.payload.null.behavior", "table.json.payload.empty.array.behavior", "field.name.adjustment.mode",
+		"binary.handling.mode",
 		`table.fields.additional.placement of a: "foo"`, `two envelope fields are called "payload"`, "a column name is empty",
 	} {
 		if !strings.Contains(err.Error(), key) {
@@ -435,7 +449,8 @@ func TestB074TablesOfDifferentShapesShareARouter(t *testing.T) {
 	a, b := defaultTable(), defaultTable()
 	b.Columns[4].Type = schema.JSON
 	r := newRouter(t, func(c *Config) { c.Placements = []Placement{{"type", PlaceEnvelope, ""}} })
-	by := Converters{converter.StringConverter{}, converter.NewJSONConverter(converter.JSONOptions{Schemas: true, ReplaceNullWithDefault: true}), converter.SimpleHeaderConverter{}}
+	by := Converters{converter.StringConverter{}, converter.NewJSONConverter(converter.JSONOptions{Schemas: true,
+		ReplaceNullWithDefault: true}), converter.SimpleHeaderConverter{}}
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -470,7 +485,8 @@ func TestEnvelopeNameIsSharedByTables(t *testing.T) {
 	other.Table = "outbox2"
 	for _, table := range []*schema.Table{defaultTable(), other} {
 		var ev Event
-		if _, err := r.Route(&ev, defaultRow(table), Info{}); err != nil || ev.Value.Schema.Name != "shop.shop.outbox.User.Value" {
+		if _, err := r.Route(&ev, defaultRow(table), Info{}); err != nil ||
+			ev.Value.Schema.Name != "shop.shop.outbox.User.Value" {
 			t.Errorf("%v: %v, %v", table.Name, ev.Value.Schema, err)
 		}
 	}

@@ -127,7 +127,8 @@ func (c *Column) decode(raw any) (any, error) {
 		}
 	case Unknown:
 		if c.Elements != nil {
-			return nil, fmt.Errorf("information_schema shows a question mark for what it can't show of the elements; set binlog_row_metadata=FULL so that the binlog tells them")
+			return nil, fmt.Errorf("information_schema shows a question mark for what it can't show of the elements; set " +
+				"binlog_row_metadata=FULL so that the binlog tells them")
 		}
 		return nil, fmt.Errorf("values of type %s are not supported", c.sql())
 	}

@@ -46,7 +46,8 @@ func TestDecode(t *testing.T) {
 		{"json", Column{Type: JSON}, []byte{0x0c}, []byte{0x0c}},
 		{"json empty", Column{Type: JSON}, []byte{}, []byte{}},
 		{"json rendered", Column{Type: JSON}, "{}", nil},
-		{"uuid", Column{Type: UUID}, "\x12\x3e\x45\x67\xe8\x9b\x12\xd3\xa4\x56\x42\x66\x14\x17", "123e4567-e89b-12d3-a456-426614170000"},
+		{"uuid", Column{Type: UUID}, "\x12\x3e\x45\x67\xe8\x9b\x12\xd3\xa4\x56\x42\x66\x14\x17",
+			"123e4567-e89b-12d3-a456-426614170000"},
 		{"uuid too long", Column{Type: UUID}, strings.Repeat("x", 17), nil},
 		{"inet4", Column{Type: Inet4}, "\x0a", "10.0.0.0"},
 		{"inet4 too long", Column{Type: Inet4}, "12345", nil},
@@ -183,7 +184,8 @@ func TestB050ZeroAndPartialDatesPass(t *testing.T) {
 
 func TestDecodeRow(t *testing.T) {
 	table := &Table{Name: Name{"shop", "outbox"}, Columns: []Column{
-		{Name: "id", Type: Int}, {Name: "note", Type: VarChar, Charset: "ascii"}, {Name: "odd", Type: Unknown}, {Name: "n", Type: Int},
+		{Name: "id", Type: Int}, {Name: "note", Type: VarChar, Charset: "ascii"}, {Name: "odd", Type: Unknown},
+		{Name: "n", Type: Int},
 	}}
 	row := []any{int32(1), nil, "?", int32(2)}
 	if err := table.DecodeRow(row, []int{3}, []bool{true, true, false, true}); err != nil {
@@ -195,7 +197,8 @@ func TestDecodeRow(t *testing.T) {
 	// Without a choice of columns the odd one fails the row, by name and without
 	// the value.
 	err := table.DecodeRow([]any{int32(1), "secret", "secret", nil}, nil, nil)
-	if err == nil || !strings.Contains(err.Error(), "shop.outbox: reading column odd") || strings.Contains(err.Error(), "secret") {
+	if err == nil || !strings.Contains(err.Error(), "shop.outbox: reading column odd") ||
+		strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v", err)
 	}
 	if err := table.DecodeRow([]any{int32(1)}, nil, nil); err == nil {
@@ -211,7 +214,8 @@ func TestB043ErrorHasNoPayload(t *testing.T) {
 	if !errors.As(err, &bad) || bad.Offset != 7 {
 		t.Fatalf("got %v", err)
 	}
-	if s := err.Error(); !strings.Contains(s, "payload") || !strings.Contains(s, "utf8mb4") || strings.Contains(s, "secret") {
+	if s := err.Error(); !strings.Contains(s, "payload") || !strings.Contains(s, "utf8mb4") ||
+		strings.Contains(s, "secret") {
 		t.Errorf("got %q", s)
 	}
 }

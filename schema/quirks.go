@@ -18,7 +18,8 @@ var javaOthers = map[string]map[int]rune{
 	"sjis":   {0x815c: '\u2014', 0x815f: '\uff3c'},
 	"ujis":   {0xa1bd: '\u2014', 0xa1c0: '\uff3c'},
 	"gbk":    {0xa892: '\u2641'},
-	"latin1": {0x81: utf8.RuneError, 0x8d: utf8.RuneError, 0x8f: utf8.RuneError, 0x90: utf8.RuneError, 0x9d: utf8.RuneError},
+	"latin1": {0x81: utf8.RuneError, 0x8d: utf8.RuneError, 0x8f: utf8.RuneError, 0x90: utf8.RuneError,
+		0x9d: utf8.RuneError},
 	"tis620": controls(),
 }
 

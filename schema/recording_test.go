@@ -172,7 +172,8 @@ func TestShapesFromBothSourcesAgree(t *testing.T) {
 				t.Fatal("the sources do not agree")
 			}
 			for i := range merged.Columns {
-				if m, n := fmt.Sprintf("%#v", merged.Columns[i]), fmt.Sprintf("%#v", info.Columns[i]); m != n && merged.Columns[i].Default == nil {
+				if m, n := fmt.Sprintf("%#v", merged.Columns[i]), fmt.Sprintf("%#v", info.Columns[i]); m != n &&
+					merged.Columns[i].Default == nil {
 					t.Errorf("merged %s, info %s", m, n)
 				}
 			}

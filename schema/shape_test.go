@@ -14,7 +14,8 @@ func cloneMap(m TableMap) TableMap {
 	m.Types, m.Metas, m.NullBitmap = slices.Clone(m.Types), slices.Clone(m.Metas), slices.Clone(m.NullBitmap)
 	m.Names, m.Signedness = slices.Clone(m.Names), slices.Clone(m.Signedness)
 	m.DefaultCharset, m.ColumnCharset = slices.Clone(m.DefaultCharset), slices.Clone(m.ColumnCharset)
-	m.EnumSetDefaultCharset, m.EnumSetColumnCharset = slices.Clone(m.EnumSetDefaultCharset), slices.Clone(m.EnumSetColumnCharset)
+	m.EnumSetDefaultCharset, m.EnumSetColumnCharset = slices.Clone(m.EnumSetDefaultCharset),
+		slices.Clone(m.EnumSetColumnCharset)
 	m.EnumValues, m.SetValues = slices.Clone(m.EnumValues), slices.Clone(m.SetValues)
 	return m
 }
@@ -87,7 +88,8 @@ func TestB037CheckRefusesAnotherShape(t *testing.T) {
 	}{
 		{"name", func(m *TableMap) { m.Names[3] = "other" }, 4, "is called other"},
 		{"signedness", func(m *TableMap) { m.Signedness[0] ^= 0x80 }, 1, "unsigned"},
-		{"element", func(m *TableMap) { m.EnumValues[0] = append([][]byte{[]byte("z")}, m.EnumValues[0][1:]...) }, column("e1"), "element 1"},
+		{"element", func(m *TableMap) { m.EnumValues[0] = append([][]byte{[]byte("z")}, m.EnumValues[0][1:]...) },
+			column("e1"), "element 1"},
 		{"elements", func(m *TableMap) { m.EnumValues[0] = m.EnumValues[0][1:] }, column("e1"), "elements"},
 		{"character set", func(m *TableMap) { m.ColumnCharset[0] = 8 }, column("c1"), "character set"},
 		{"text to binary", func(m *TableMap) { m.ColumnCharset[0] = 63 }, column("c1"), "binary"},
@@ -107,7 +109,8 @@ func TestB037CheckRefusesAnotherShape(t *testing.T) {
 			if bad.Column != wantColumn || !strings.Contains(bad.Reason, says) {
 				t.Errorf("column %d, %q; want column %d and %q", bad.Column, bad.Reason, wantColumn, says)
 			}
-			if s := err.Error(); !strings.Contains(s, bad.Known) || !strings.Contains(s, bad.Wire) || bad.Known == "" || bad.Wire == "" {
+			if s := err.Error(); !strings.Contains(s, bad.Known) || !strings.Contains(s, bad.Wire) || bad.Known == "" ||
+				bad.Wire == "" {
 				t.Errorf("%q does not name both shapes", s)
 			}
 		})

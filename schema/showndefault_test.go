@@ -15,7 +15,8 @@ func TestSetShownDefaults(t *testing.T) {
 		"9.7.0": {"0x0061275c", "0xff00c3", "0x7800"}, "11.8.2-MariaDB": {"x'0061275c'", "x'ff00c3'", "x'7800'"},
 	} {
 		cols := []ColumnInfo{
-			{Name: "id", DataType: "int", Default: text("5")}, {Name: "a` DEFAULT 'no'", DataType: "varbinary", Default: text("")},
+			{Name: "id", DataType: "int", Default: text("5")}, {Name: "a` DEFAULT 'no'", DataType: "varbinary",
+				Default: text("")},
 			{Name: "b", DataType: "binary", Default: text("")}, {Name: "c", DataType: "varbinary", Default: text("x")},
 			{Name: "d", DataType: "varbinary"},
 		}

@@ -101,7 +101,8 @@ func TestB039DDLWithoutAParser(t *testing.T) {
 		{"ALTER TABLE a -- , RENAME TO outbox", []string{"shop.a"}},
 		{"DROP INDEX i ON other.outbox", []string{"other.outbox"}},
 		{"OPTIMIZE LOCAL TABLE a, b", []string{"shop.a", "shop.b"}},
-		{"CREATE ALGORITHM=UNDEFINED DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW `v` AS select 1", []string{"shop.v"}},
+		{"CREATE ALGORITHM=UNDEFINED DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW `v` AS select 1",
+			[]string{"shop.v"}},
 		{"DROP VIEW v, w", []string{"shop.v", "shop.w"}},
 		{"CREATE ROLE reader", nil},
 		{"CREATE USER x@'%' IDENTIFIED BY 'outbox'", nil},
@@ -146,7 +147,8 @@ func TestB038RenamesTouchBothSides(t *testing.T) {
 			}
 		})
 	}
-	for _, sql := range []string{"DROP DATABASE IF EXISTS shop", "DROP SCHEMA `Shop`", "ALTER DATABASE DEFAULT CHARACTER SET utf8mb4"} {
+	for _, sql := range []string{"DROP DATABASE IF EXISTS shop", "DROP SCHEMA `Shop`",
+		"ALTER DATABASE DEFAULT CHARACTER SET utf8mb4"} {
 		if s := Scan([]byte(sql), "shop"); s.Kind != DDL || !s.Touches(Name{"shop", "outbox"}) || s.Touches(Name{"x", "y"}) {
 			t.Errorf("%s: got %+v", sql, s)
 		}
@@ -226,7 +228,8 @@ func TestScanReadsEveryDialect(t *testing.T) {
 			t.Errorf("%q: outbox is not touched: %+v", sql, s)
 		}
 	}
-	if s := Scan([]byte(`ALTER TABLE a COMMENT 'it\'s RENAME TO outbox'`), "shop"); s.Kind != DDL || !s.Touches(Name{"shop", "a"}) {
+	if s := Scan([]byte(`ALTER TABLE a COMMENT 'it\'s RENAME TO outbox'`), "shop"); s.Kind != DDL ||
+		!s.Touches(Name{"shop", "a"}) {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -248,7 +251,8 @@ func TestScanCommonStatementsWithoutAllocation(t *testing.T) {
 }
 
 func FuzzScan(f *testing.F) {
-	for _, s := range []string{"BEGIN", "XA COMMIT x'61','", "/*!80000 ALTER TABLE a.`b", "CREATE DEFINER=", "UPDATE (a.b.c",
+	for _, s := range []string{"BEGIN", "XA COMMIT x'61','", "/*!80000 ALTER TABLE a.`b", "CREATE DEFINER=",
+		"UPDATE (a.b.c",
 		"SET STATEMENT x=1 FOR WITH", "`\\", "'\\", "\"", "x'", "RENAME TABLE a TO", "\x81`"} {
 		f.Add([]byte(s))
 	}

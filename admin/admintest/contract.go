@@ -72,7 +72,8 @@ func (c *Contract) Check(r *http.Request, body string, code int, header http.Hea
 		return fmt.Errorf("the document has no %s %s", r.Method, r.URL.Path)
 	}
 	in := &openapi3filter.RequestValidationInput{
-		Request: asked, PathParams: params, Route: route, Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+		Request: asked, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
 	}
 	if err := openapi3filter.ValidateRequest(r.Context(), in); err != nil && code < http.StatusMultipleChoices {
 		return fmt.Errorf("a request that the document refuses is answered with %d: %w", code, err)

@@ -108,7 +108,8 @@ func (b *Binlog) Format() {
 	if b.flavor == position.MariaDB {
 		lengths = make([]byte, 171)
 		version = "10.11.6-MariaDB-log"
-		for _, k := range []replication.EventType{replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1} {
+		for _, k := range []replication.EventType{replication.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1,
+			replication.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1, replication.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1} {
 			lengths[k-1] = 8
 		}
 	}

@@ -202,9 +202,11 @@ func (s *Server) answer(query string) (*mysql.Result, error) {
 		return rows([]string{"Log_name", "File_size"}, all...)
 	case strings.HasPrefix(query, "SHOW BINLOG EVENTS"):
 		return rows([]string{"Log_name", "Pos", "Event_type", "Server_id", "End_log_pos", "Info"},
-			[]any{s.Binlogs[0], uint64(4), "Format_desc", "1", uint64(126), ""}, []any{s.Binlogs[0], uint64(126), "Previous_gtids", "1", uint64(157), s.Purged})
+			[]any{s.Binlogs[0], uint64(4), "Format_desc", "1", uint64(126), ""},
+			[]any{s.Binlogs[0], uint64(126), "Previous_gtids", "1", uint64(157), s.Purged})
 	case query == "SHOW BINARY LOG STATUS" && s.StatusErr == nil, query == "SHOW MASTER STATUS":
-		return rows([]string{"File", "Position", "Do", "Ignore", "Executed_Gtid_Set"}, []any{s.Binlogs[len(s.Binlogs)-1], uint64(157), "", "", s.executed()})
+		return rows([]string{"File", "Position", "Do", "Ignore", "Executed_Gtid_Set"},
+			[]any{s.Binlogs[len(s.Binlogs)-1], uint64(157), "", "", s.executed()})
 	case query == "SHOW BINARY LOG STATUS":
 		return nil, s.StatusErr
 	case query == "SHOW REPLICA STATUS" && s.Received != "":

@@ -57,7 +57,8 @@ type Table struct {
 func Outbox() Table {
 	return Table{
 		ID: 100, Database: "shop", Name: "outbox", Full: true,
-		Columns: []Column{BigInt("id"), VarChar("aggregatetype", 255), VarChar("aggregateid", 255), VarChar("type", 255), Text("payload")},
+		Columns: []Column{BigInt("id"), VarChar("aggregatetype", 255), VarChar("aggregateid", 255), VarChar("type", 255),
+			Text("payload")},
 	}
 }
 
@@ -101,7 +102,8 @@ func (t Table) optional() []byte {
 	n := 0
 	for _, c := range t.Columns {
 		switch c.Type {
-		case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONG, mysql.MYSQL_TYPE_LONGLONG:
+		case mysql.MYSQL_TYPE_TINY, mysql.MYSQL_TYPE_SHORT, mysql.MYSQL_TYPE_INT24, mysql.MYSQL_TYPE_LONG,
+			mysql.MYSQL_TYPE_LONGLONG:
 			if n%8 == 0 {
 				signs = append(signs, 0)
 			}
@@ -157,7 +159,8 @@ func (b *Binlog) kind(v2 replication.EventType) replication.EventType {
 // tables whose values nobody should look at.
 func (b *Binlog) Rows(kind replication.EventType, id uint64, flags uint16, rest []byte) {
 	body := append(fixed(id, 6), byte(flags), byte(flags>>8))
-	if kind >= replication.WRITE_ROWS_EVENTv2 && kind <= replication.DELETE_ROWS_EVENTv2 || kind == replication.PARTIAL_UPDATE_ROWS_EVENT {
+	if kind >= replication.WRITE_ROWS_EVENTv2 && kind <= replication.DELETE_ROWS_EVENTv2 ||
+		kind == replication.PARTIAL_UPDATE_ROWS_EVENT {
 		body = append(body, 2, 0)
 	}
 	b.Raw(kind, 0, append(body, rest...))

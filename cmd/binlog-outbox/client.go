@@ -39,7 +39,8 @@ type remote struct {
 func (p *program) remote(c *cobra.Command) *remote {
 	r := &remote{p: p}
 	f := c.PersistentFlags()
-	f.StringVar(&r.server, "server", "", "`URL` of the node's admin server ("+config.EnvPrefix+"SERVER; default: admin.listen of the configuration)")
+	f.StringVar(&r.server, "server", "",
+		"`URL` of the node's admin server ("+config.EnvPrefix+"SERVER; default: admin.listen of the configuration)")
 	f.StringVar(&r.ca, "cacert", "", "`file` with the authority that signed the server's certificate")
 	f.StringVar(&r.cert, "cert", "", "`file` with a client certificate")
 	f.StringVar(&r.key, "key", "", "`file` with the key of --cert")
@@ -157,7 +158,8 @@ func (r *remote) do(ctx context.Context, method, path string, header http.Header
 
 func readError(resp *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what can't be read is not told
-	e := &answerError{status: resp.StatusCode, code: http.StatusText(resp.StatusCode), detail: strings.TrimSpace(string(text))}
+	e := &answerError{status: resp.StatusCode, code: http.StatusText(resp.StatusCode),
+		detail: strings.TrimSpace(string(text))}
 	var p struct{ Code, Detail string }
 	if json.Unmarshal(text, &p) == nil && p.Code != "" {
 		e.code, e.detail = p.Code, p.Detail
@@ -199,7 +201,8 @@ func (r *remote) configured() (string, error) {
 	}
 	host, port, err := net.SplitHostPort(cfg.Admin.Listen)
 	if err != nil || port == "0" {
-		return "", &usageError{err: fmt.Errorf("admin.listen is %q, which says not where the node listens: name it with --server", cfg.Admin.Listen)}
+		return "", &usageError{err: fmt.Errorf("admin.listen is %q, which says not where the node listens: name it with "+
+			"--server", cfg.Admin.Listen)}
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"

@@ -53,7 +53,8 @@ func newClusterRecover(p *program) *cobra.Command {
 				return err
 			}
 			done, err := ha.Recover(c.Context(), ha.Recovery{
-				DataDir: dir, Survivors: peers, DryRun: !yes, Reason: reason, By: userName(), Logger: node.NewLogger(config.Log{Level: "warn"}, p.stderr),
+				DataDir: dir, Survivors: peers, DryRun: !yes, Reason: reason, By: userName(),
+				Logger: node.NewLogger(config.Log{Level: "warn"}, p.stderr),
 			})
 			if err != nil {
 				return fmt.Errorf("recovering: %w", err)
@@ -62,7 +63,8 @@ func newClusterRecover(p *program) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringSliceVar(&peers, "peers", nil, "`names` of the nodes that are left and keep their directories, this one too; the same on each (default this one alone)")
+	f.StringSliceVar(&peers, "peers", nil, "`names` of the nodes that are left and keep their directories, this one "+
+		"too; the same on each (default this one alone)")
 	f.BoolVar(&yes, "yes", false, "do it, instead of telling what would be done")
 	f.StringVar(&reason, "reason", "", "`why`, for the audit list")
 	return c
@@ -91,7 +93,8 @@ func newClusterRestore(p *program) *cobra.Command {
 			}
 			defer func() { err = errors.Join(err, saved.Close()) }()
 			done, err := ha.Restore(c.Context(), ha.Restoration{
-				NodeID: id, DataDir: dir, From: saved, Reason: reason, By: userName(), Logger: node.NewLogger(config.Log{Level: "warn"}, p.stderr),
+				NodeID: id, DataDir: dir, From: saved, Reason: reason, By: userName(),
+				Logger: node.NewLogger(config.Log{Level: "warn"}, p.stderr),
 			})
 			if err != nil {
 				return fmt.Errorf("restoring: %w", err)
@@ -129,7 +132,8 @@ func (p *program) configuredDir() (string, error) {
 		name, _ = p.lookup(config.EnvPrefix + "CONFIG")
 	}
 	if name == "" {
-		return "", &usageError{err: errors.New("name the node's directory with --data-dir, or its configuration with --config")}
+		return "", &usageError{err: errors.New("name the node's directory with --data-dir, or its configuration with " +
+			"--config")}
 	}
 	cfg, err := (&config.Builder{KeepReferences: true}).Build(config.File(name))
 	if err != nil {

@@ -60,15 +60,19 @@ func TestB094ClusterCommands(t *testing.T) {
 		want string // in either output
 	}{
 		{"no directory", []string{"recover"}, exitUsage, "--data-dir"},
-		{"the directory of a file", []string{"recover", "--config", write(t, "node.yaml", "node: {id: n1, data_dir: "+dir+"}\nconnectors: [{name: a, source: {host: m, user: u, password: \"${env:NOT_SET}\", table: a.b}, kafka: {brokers: [\"k:1\"]}}]\n")}, exitOK, "voters from now on: n1"},
+		{"the directory of a file", []string{"recover", "--config", write(t, "node.yaml",
+			"node: {id: n1, data_dir: "+dir+"}\nconnectors: [{name: a, source: {host: m, user: u, password: "+
+				"\"${env:NOT_SET}\", table: a.b}, kafka: {brokers: [\"k:1\"]}}]\n")}, exitOK, "voters from now on: n1"},
 		{"an argument too many", []string{"recover", "--data-dir", dir, "n1"}, exitUsage, "n1"},
 		{"empty directory", []string{"recover", "--data-dir", empty}, exitFailed, "no state to recover from"},
 		{"unknown survivor", []string{"recover", "--data-dir", dir, "--peers", "n1,n2"}, exitFailed, `"n2"`},
 		{"look first", []string{"recover", "--data-dir", dir}, exitOK, "nothing was changed"},
 		{"do it", []string{"recover", "--data-dir", dir, "--peers", "n1", "--yes"}, exitOK, "connector orders goes on after"},
 		{"no snapshot named", []string{"restore", "--data-dir", empty, "--node", "n1"}, exitUsage, "--from"},
-		{"over state", []string{"restore", "--data-dir", dir, "--node", "n1", "--from", snapshot}, exitFailed, "empty directory"},
-		{"restore", []string{"restore", "--data-dir", empty, "--node", "n1", "--from", snapshot}, exitOK, "voters from now on: n1"},
+		{"over state", []string{"restore", "--data-dir", dir, "--node", "n1", "--from", snapshot}, exitFailed,
+			"empty directory"},
+		{"restore", []string{"restore", "--data-dir", empty, "--node", "n1", "--from", snapshot}, exitOK,
+			"voters from now on: n1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,7 +82,8 @@ func TestB094ClusterCommands(t *testing.T) {
 			}
 		})
 	}
-	code, stdout, stderr := command{environ: []string{"BINLOG_OUTBOX_DATA_DIR=" + dir}}.run(t, "cluster", "recover", "-o", "json")
+	code, stdout, stderr := command{environ: []string{"BINLOG_OUTBOX_DATA_DIR=" + dir}}.run(t, "cluster", "recover", "-o",
+		"json")
 	var r ha.Recovered
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitOK || r.NodeID != "n1" || r.LastIndex == 0 {
 		t.Errorf("exit code %d, %v, said %q, %q", code, err, stdout, stderr)

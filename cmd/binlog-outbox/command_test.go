@@ -68,22 +68,35 @@ func TestB110ExitCodes(t *testing.T) {
 		code   int
 		stderr string // "" for none; %s stands for the last argument
 	}{
-		"help":                 {[]string{"--help"}, exitOK, ""},
-		"good":                 {[]string{"validate", "-c", good}, exitOK, ""},
-		"unknown command":      {[]string{"rum"}, exitUsage, "binlog-outbox: unknown command \"rum\" for \"binlog-outbox\"; see binlog-outbox --help\n"},
-		"unknown flag":         {[]string{"validate", "--prob"}, exitUsage, "binlog-outbox: unknown flag: --prob; see binlog-outbox validate --help\n"},
-		"arguments":            {[]string{"version", "now"}, exitUsage, "binlog-outbox: unknown command \"now\" for \"binlog-outbox version\"; see binlog-outbox version --help\n"},
-		"no such format":       {[]string{"version", "-o", "xml"}, exitUsage, "binlog-outbox: the output format \"xml\" is not possible; json is; see binlog-outbox --help\n"},
-		"nothing to convert":   {[]string{"config", "convert"}, exitUsage, "binlog-outbox: requires at least 1 arg(s), only received 0; see binlog-outbox config convert --help\n"},
-		"preview from where":   {[]string{"preview", "-c", good, "--from", "now"}, exitUsage, "binlog-outbox: --from now is not possible; current and earliest are; see binlog-outbox --help\n"},
-		"preview of how many":  {[]string{"preview", "-c", good, "-n", "-1"}, exitUsage, "binlog-outbox: --limit -1 is not possible; a number of records is wanted, or 0; see binlog-outbox --help\n"},
-		"not path=value":       {[]string{"validate", "-c", good, "--set", "a"}, exitUsage, "binlog-outbox: --set a is not path=value; see binlog-outbox --help\n"},
-		"bad YAML":             {[]string{"validate", "-c", bad}, exitConfig, "%s:1:8: node.idd: unknown key; did you mean \"id\"?\n%s:2:1: logs: unknown key; did you mean \"log\"?\n"},
-		"bad YAML of run":      {[]string{"run", "-c", bad}, exitConfig, "%s:1:8: node.idd: unknown key; did you mean \"id\"?\n%s:2:1: logs: unknown key; did you mean \"log\"?\n"},
-		"no file":              {[]string{"run", "-c", none}, exitConfig, "%s: reading the configuration: no such file or directory\n"},
-		"no connector file":    {[]string{"run", none}, exitConfig, "%s: reading the file: no such file or directory\n"},
-		"bad flag value":       {[]string{"validate", "-c", good, "--set", "log.level=loud"}, exitConfig, "command line: --set: log.level: \"loud\" is not one of debug, info, warn, error\n"},
-		"bad JSON key":         {[]string{"validate", "--worker", worker, badJSON}, exitConfig, "%s: database.hostnam: not a key of Debezium or Kafka Connect; did you mean \"database.hostname\"?\n"},
+		"help": {[]string{"--help"}, exitOK, ""},
+		"good": {[]string{"validate", "-c", good}, exitOK, ""},
+		"unknown command": {[]string{"rum"}, exitUsage,
+			"binlog-outbox: unknown command \"rum\" for \"binlog-outbox\"; see binlog-outbox --help\n"},
+		"unknown flag": {[]string{"validate", "--prob"}, exitUsage,
+			"binlog-outbox: unknown flag: --prob; see binlog-outbox validate --help\n"},
+		"arguments": {[]string{"version", "now"}, exitUsage,
+			"binlog-outbox: unknown command \"now\" for \"binlog-outbox version\"; see binlog-outbox version --help\n"},
+		"no such format": {[]string{"version", "-o", "xml"}, exitUsage,
+			"binlog-outbox: the output format \"xml\" is not possible; json is; see binlog-outbox --help\n"},
+		"nothing to convert": {[]string{"config", "convert"}, exitUsage,
+			"binlog-outbox: requires at least 1 arg(s), only received 0; see binlog-outbox config convert --help\n"},
+		"preview from where": {[]string{"preview", "-c", good, "--from", "now"}, exitUsage,
+			"binlog-outbox: --from now is not possible; current and earliest are; see binlog-outbox --help\n"},
+		"preview of how many": {[]string{"preview", "-c", good, "-n", "-1"}, exitUsage,
+			"binlog-outbox: --limit -1 is not possible; a number of records is wanted, or 0; see binlog-outbox --help\n"},
+		"not path=value": {[]string{"validate", "-c", good, "--set", "a"}, exitUsage,
+			"binlog-outbox: --set a is not path=value; see binlog-outbox --help\n"},
+		"bad YAML": {[]string{"validate", "-c", bad}, exitConfig,
+			"%s:1:8: node.idd: unknown key; did you mean \"id\"?\n%s:2:1: logs: unknown key; did you mean \"log\"?\n"},
+		"bad YAML of run": {[]string{"run", "-c", bad}, exitConfig,
+			"%s:1:8: node.idd: unknown key; did you mean \"id\"?\n%s:2:1: logs: unknown key; did you mean \"log\"?\n"},
+		"no file": {[]string{"run", "-c", none}, exitConfig,
+			"%s: reading the configuration: no such file or directory\n"},
+		"no connector file": {[]string{"run", none}, exitConfig, "%s: reading the file: no such file or directory\n"},
+		"bad flag value": {[]string{"validate", "-c", good, "--set", "log.level=loud"}, exitConfig,
+			"command line: --set: log.level: \"loud\" is not one of debug, info, warn, error\n"},
+		"bad JSON key": {[]string{"validate", "--worker", worker, badJSON}, exitConfig,
+			"%s: database.hostnam: not a key of Debezium or Kafka Connect; did you mean \"database.hostname\"?\n"},
 		"the router's opinion": {[]string{"validate", "-c", router}, exitConfig, "*connectors[0].outbox: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +132,8 @@ func TestNoConfigurationAtAll(t *testing.T) {
 // TestLayers: a file gives way to connector files, to the environment and to flags.
 func TestLayers(t *testing.T) {
 	yaml := write(t, "node.yaml", goodYAML()+"log: {level: debug}\n")
-	worker, connector := write(t, "worker.properties", goodWorker+"binlog.outbox.log.level=info\n"), write(t, "orders.json", goodJSON)
+	worker, connector := write(t, "worker.properties", goodWorker+"binlog.outbox.log.level=info\n"),
+		write(t, "orders.json", goodJSON)
 	show := func(environ []string, args ...string) string {
 		t.Helper()
 		code, stdout, stderr := command{environ: environ}.run(t, append([]string{"config", "show"}, args...)...)
@@ -146,15 +160,18 @@ func TestLayers(t *testing.T) {
 	has(show(environ, "-c", yaml, "--data-dir", "/flag", "--set", "log.level=error"), "data_dir: /flag")
 	has(show(environ, "-c", yaml, "--data-dir", "/flag", "--set", "log.level=error"), "level: error")
 	has(show([]string{"BINLOG_OUTBOX_DEBEZIUM_QUIRKS=true"}, "--worker", worker, connector), "quirks: true")
-	only := []string{"BINLOG_OUTBOX_CONNECTORS_0_NAME=a", "BINLOG_OUTBOX_SOURCE_HOST=m", "BINLOG_OUTBOX_SOURCE_USER=u", "BINLOG_OUTBOX_SOURCE_TABLE=a.b", "BINLOG_OUTBOX_KAFKA_BROKERS=k:1"}
+	only := []string{"BINLOG_OUTBOX_CONNECTORS_0_NAME=a", "BINLOG_OUTBOX_SOURCE_HOST=m", "BINLOG_OUTBOX_SOURCE_USER=u",
+		"BINLOG_OUTBOX_SOURCE_TABLE=a.b", "BINLOG_OUTBOX_KAFKA_BROKERS=k:1"}
 	has(show(only), "name: a")
 }
 
 // TestB107NothingIsShown puts a password and runs every command that prints.
 func TestB107NothingIsShown(t *testing.T) {
-	yaml, connector, worker := write(t, "node.yaml", goodYAML()), write(t, "orders.json", goodJSON), write(t, "w.properties", goodWorker)
+	yaml, connector, worker := write(t, "node.yaml", goodYAML()), write(t, "orders.json", goodJSON),
+		write(t, "w.properties", goodWorker)
 	for _, args := range [][]string{
-		{"config", "show", "-c", yaml}, {"config", "show", "-c", yaml, "--effective"}, {"config", "show", "-c", yaml, "-o", "json"},
+		{"config", "show", "-c", yaml}, {"config", "show", "-c", yaml, "--effective"},
+		{"config", "show", "-c", yaml, "-o", "json"},
 		{"config", "show", "--worker", worker, connector}, {"config", "convert", "--worker", worker, connector},
 		{"config", "convert", "--worker", worker, connector, "-o", "json"}, {"config", "convert", connector},
 		{"validate", "-c", yaml}, {"validate", "-c", yaml, "-o", "json"}, {"validate", connector},
@@ -175,7 +192,8 @@ func TestConfigConvert(t *testing.T) {
 	for _, want := range []string{
 		connector + ": database.hostname: taken: source.host\n",
 		worker + ": offset.storage.file.filename: taken: source.debezium_offsets",
-		connector + ": database.password: the value itself is not printed; put it into /etc/binlog-outbox/secrets.properties as orders.source.password=...\n",
+		connector + ": database.password: the value itself is not printed; put it into " +
+			"/etc/binlog-outbox/secrets.properties as orders.source.password=...\n",
 	} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("%q is not in\n%s", want, stderr)
@@ -195,17 +213,21 @@ func TestConfigConvert(t *testing.T) {
 
 	code, stdout, _ = command{}.run(t, "config", "convert", connector, "-o", "json")
 	var answer conversionJSON
-	if err := json.Unmarshal([]byte(stdout), &answer); err != nil || code != exitConfig || answer.Config != "" || len(answer.Keys) < 10 {
+	if err := json.Unmarshal([]byte(stdout), &answer); err != nil || code != exitConfig || answer.Config != "" ||
+		len(answer.Keys) < 10 {
 		t.Errorf("as JSON: %d, %v\n%s", code, err, stdout)
 	}
 }
 
 func TestTolerateUnknown(t *testing.T) {
-	connector, worker := write(t, "orders.json", strings.Replace(goodJSON, `"topic.prefix"`, `"my.own.note": "x", "topic.prefix"`, 1)), write(t, "w.properties", goodWorker)
-	if code, _, stderr := (command{}).run(t, "validate", "--worker", worker, connector); code != exitConfig || !strings.Contains(stderr, "my.own.note") {
+	connector, worker := write(t, "orders.json", strings.Replace(goodJSON, `"topic.prefix"`,
+		`"my.own.note": "x", "topic.prefix"`, 1)), write(t, "w.properties", goodWorker)
+	if code, _, stderr := (command{}).run(t, "validate", "--worker", worker, connector); code != exitConfig ||
+		!strings.Contains(stderr, "my.own.note") {
 		t.Errorf("%d: %s", code, stderr)
 	}
-	if code, _, stderr := (command{}).run(t, "validate", "--worker", worker, connector, "--tolerate-unknown"); code != exitOK {
+	if code, _, stderr := (command{}).run(t, "validate", "--worker", worker, connector,
+		"--tolerate-unknown"); code != exitOK {
 		t.Errorf("%d: %s", code, stderr)
 	}
 }
@@ -265,7 +287,8 @@ orders-outbox
 		t.Errorf("asked with a deadline: %s", diff)
 	}
 	p.checks[0].Status = node.CheckFailed
-	if code, _, _ := (command{probe: p.Probe}).run(t, "validate", "-c", yaml, "--probe", "-o", "json"); code != exitFailed {
+	if code, _, _ := (command{probe: p.Probe}).run(t, "validate", "-c", yaml, "--probe", "-o",
+		"json"); code != exitFailed {
 		t.Errorf("exit code %d with a failed check", code)
 	}
 	if code, _, _ := (command{probe: p.Probe}).run(t, "validate", "-c", yaml); code != exitOK || len(p.asked) != 2 {
@@ -277,7 +300,8 @@ func TestConfigReference(t *testing.T) {
 	if code, stdout, _ := (command{}).run(t, "config", "reference"); code != exitOK || stdout != config.Reference() {
 		t.Errorf("%d: %.200s", code, stdout)
 	}
-	if code, stdout, _ := (command{}).run(t, "config", "reference", "--markdown"); code != exitOK || stdout != config.ReferencePage() {
+	if code, stdout, _ := (command{}).run(t, "config", "reference", "--markdown"); code != exitOK ||
+		stdout != config.ReferencePage() {
 		t.Errorf("%d: %.200s", code, stdout)
 	}
 }

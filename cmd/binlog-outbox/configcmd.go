@@ -162,6 +162,7 @@ func (p *program) referSecrets(c *debezium.Conversion) {
 			}
 		}
 		c.Settings[i].Value = "${file:" + secretsFile + ":" + key + "}"
-		p.warn(fmt.Sprintf("%s: %s: the value itself is not printed; put it into %s as %s=...", s.Origin.File, s.Origin.Key, secretsFile, key))
+		p.warn(fmt.Sprintf("%s: %s: the value itself is not printed; put it into %s as %s=...", s.Origin.File, s.Origin.Key,
+			secretsFile, key))
 	}
 }

@@ -57,7 +57,8 @@ func newDoctor(p *program) *cobra.Command {
 		if err == nil {
 			for _, other := range status.Connectors {
 				if !d.has(other.Name) { // it came over REST
-					d.Connectors = append(d.Connectors, connectorChecking{Name: other.Name, Checks: node.ExamineConnector(status, other.Name)})
+					d.Connectors = append(d.Connectors, connectorChecking{Name: other.Name,
+						Checks: node.ExamineConnector(status, other.Name)})
 				}
 			}
 		}
@@ -117,13 +118,15 @@ func (r *remote) nodeStatus(ctx context.Context) (admin.Status, error) {
 func (r *remote) examine(ctx context.Context) []node.Check {
 	s, err := r.nodeStatus(ctx)
 	if err != nil {
-		c := node.Check{Name: "answers", Status: node.CheckFailed, Detail: err.Error(), Fix: "start it, or name its admin server with --server"}
+		c := node.Check{Name: "answers", Status: node.CheckFailed, Detail: err.Error(),
+			Fix: "start it, or name its admin server with --server"}
 		if _, ok := errors.AsType[*answerError](err); ok {
 			c.Fix = "log in with --user and --password-file, or with --cert and --key"
 		}
 		return []node.Check{c}
 	}
-	out := append([]node.Check{{Name: "answers", Status: node.CheckOK, Detail: fmt.Sprintf("%s, version %s, %s", s.Node, cmp.Or(s.Version, "unknown"), s.Role)}}, node.Examine(s)...)
+	out := append([]node.Check{{Name: "answers", Status: node.CheckOK,
+		Detail: fmt.Sprintf("%s, version %s, %s", s.Node, cmp.Or(s.Version, "unknown"), s.Role)}}, node.Examine(s)...)
 	answer, err := r.get(ctx, "/v1/cluster")
 	var cluster ha.Status
 	if err == nil {

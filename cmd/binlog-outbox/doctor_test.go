@@ -41,12 +41,15 @@ func ptrTo[T any](v T) *T { return &v }
 func TestDoctor(t *testing.T) {
 	yaml := write(t, "good.yaml", goodYAML())
 	well := func() (admin.Status, ha.Status) {
-		s := admin.Status{Node: "n1", Version: node.Version().Version, Role: "leader", Leader: "n1", Connectors: []admin.Connector{{
-			Name: "orders-outbox", State: "running", Phase: "streaming", LagSeconds: ptrTo(0.2), Source: &admin.Source{Connected: true},
-			Backlog: &connector.Backlog{Transactions: ptrTo(uint64(3)), HeadroomSeconds: ptrTo(86400.0)},
-		}}}
+		s := admin.Status{Node: "n1", Version: node.Version().Version, Role: "leader", Leader: "n1",
+			Connectors: []admin.Connector{{
+				Name: "orders-outbox", State: "running", Phase: "streaming", LagSeconds: ptrTo(0.2),
+				Source:  &admin.Source{Connected: true},
+				Backlog: &connector.Backlog{Transactions: ptrTo(uint64(3)), HeadroomSeconds: ptrTo(86400.0)},
+			}}}
 		c := ha.Status{NodeID: "n1", LeaderID: "n1", Members: []ha.Member{
-			{ID: "n1", Voter: true, Leader: true}, {ID: "n2", Voter: true, Reachable: ptrTo(true)}, {ID: "n3", Voter: true, Reachable: ptrTo(true)},
+			{ID: "n1", Voter: true, Leader: true}, {ID: "n2", Voter: true, Reachable: ptrTo(true)},
+			{ID: "n3", Voter: true, Reachable: ptrTo(true)},
 		}}
 		return s, c
 	}
@@ -56,35 +59,47 @@ func TestDoctor(t *testing.T) {
 		code  int
 		want  []string
 	}{
-		"all is well":     {nil, node.CheckOK, exitOK, []string{"3 of 3 voters", "3 transactions", "streaming"}},
-		"a bad server":    {nil, node.CheckFailed, exitFailed, []string{"binlog_format"}},
-		"a weak server":   {nil, node.CheckWarning, exitUnhealthy, []string{"binlog_format"}},
-		"another release": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Version = "v0" }, node.CheckOK, exitUnhealthy, []string{"the node runs v0"}},
-		"no leader":       {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Leader = "" }, node.CheckOK, exitFailed, []string{"NoLeader.md"}},
-		"a node is away":  {func(_ *admin.Status, _ *admin.Connector, c *ha.Status) { *c.Members[2].Reachable = false }, node.CheckOK, exitUnhealthy, []string{"bring n3 back", "QuorumThin.md"}},
+		"all is well":   {nil, node.CheckOK, exitOK, []string{"3 of 3 voters", "3 transactions", "streaming"}},
+		"a bad server":  {nil, node.CheckFailed, exitFailed, []string{"binlog_format"}},
+		"a weak server": {nil, node.CheckWarning, exitUnhealthy, []string{"binlog_format"}},
+		"another release": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Version = "v0" }, node.CheckOK,
+			exitUnhealthy, []string{"the node runs v0"}},
+		"no leader": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Leader = "" }, node.CheckOK,
+			exitFailed, []string{"NoLeader.md"}},
+		"a node is away": {func(_ *admin.Status, _ *admin.Connector, c *ha.Status) { *c.Members[2].Reachable = false },
+			node.CheckOK, exitUnhealthy, []string{"bring n3 back", "QuorumThin.md"}},
 		"two are": {func(_ *admin.Status, _ *admin.Connector, c *ha.Status) {
 			*c.Members[1].Reachable, *c.Members[2].Reachable = false, false
 		}, node.CheckOK, exitFailed, []string{"n2, n3", "NoLeader.md"}},
 		"failed": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
 			c.State, c.LastError = "failed", &connector.LastError{Code: "row_refused", Message: "no topic"}
-		}, node.CheckOK, exitFailed, []string{"row_refused: no topic", "connector restart orders-outbox", "ConnectorFailed.md"}},
+		}, node.CheckOK, exitFailed, []string{"row_refused: no topic", "connector restart orders-outbox",
+			"ConnectorFailed.md"}},
 		"retrying": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
 			c.LastError = &connector.LastError{Code: "unreachable", Message: "away"}
 		}, node.CheckOK, exitUnhealthy, []string{"unreachable: away", "NotStreaming.md"}},
 		"paused": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
 			c.State, c.Wanted = "paused", ha.RunStatus{State: ha.Paused, By: "ann", Reason: "schema change"}
 		}, node.CheckOK, exitUnhealthy, []string{"by ann: schema change", "connector resume"}},
-		"behind":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.LagSeconds = 300 }, node.CheckOK, exitUnhealthy, []string{"5m0s", "LagHigh.md"}},
-		"a purge": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.Backlog.HeadroomSeconds = 3600 }, node.CheckOK, exitUnhealthy, []string{"1h0m0s", "BinlogPurgeRisk.md"}},
+		"behind": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.LagSeconds = 300 }, node.CheckOK,
+			exitUnhealthy, []string{"5m0s", "LagHigh.md"}},
+		"a purge": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.Backlog.HeadroomSeconds = 3600 },
+			node.CheckOK, exitUnhealthy, []string{"1h0m0s", "BinlogPurgeRisk.md"}},
 		"short": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) {
 			*c.Backlog.HeadroomSeconds, c.Backlog.RetentionSeconds = 3000, ptrTo(3600.0)
 		}, node.CheckOK, exitOK, []string{"50m0s"}},
-		"silent":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Backlog.At = time.Now().Add(-time.Hour) }, node.CheckOK, exitUnhealthy, []string{"it is 1h0m", "LagUnknown.md"}},
-		"cut off": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Source.Connected = false }, node.CheckOK, exitUnhealthy, []string{"lost its source", "NotStreaming.md"}},
-		"purged":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.Backlog.HeadroomSeconds = 0 }, node.CheckOK, exitFailed, []string{"BinlogPurgeRisk.md"}},
-		"unseen":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.UnseenTopics = []string{"order.events"} }, node.CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
-		"asides":  {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Unpublished.Rows = 2 }, node.CheckOK, exitUnhealthy, []string{"rows list", "RowsUnpublished.md"}},
-		"unknown": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Connectors = nil }, node.CheckOK, exitUnhealthy, []string{"does not have it"}},
+		"silent": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Backlog.At = time.Now().Add(-time.Hour) },
+			node.CheckOK, exitUnhealthy, []string{"it is 1h0m", "LagUnknown.md"}},
+		"cut off": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Source.Connected = false }, node.CheckOK,
+			exitUnhealthy, []string{"lost its source", "NotStreaming.md"}},
+		"purged": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { *c.Backlog.HeadroomSeconds = 0 }, node.CheckOK,
+			exitFailed, []string{"BinlogPurgeRisk.md"}},
+		"unseen": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.UnseenTopics = []string{"order.events"} },
+			node.CheckOK, exitUnhealthy, []string{"order.events", "grant READ"}},
+		"asides": {func(_ *admin.Status, c *admin.Connector, _ *ha.Status) { c.Unpublished.Rows = 2 }, node.CheckOK,
+			exitUnhealthy, []string{"rows list", "RowsUnpublished.md"}},
+		"unknown": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) { s.Connectors = nil }, node.CheckOK,
+			exitUnhealthy, []string{"does not have it"}},
 		"stranger": {func(s *admin.Status, _ *admin.Connector, _ *ha.Status) {
 			s.Connectors = append(s.Connectors, admin.Connector{Name: "put", State: "failed"})
 		}, node.CheckOK, exitFailed, []string{"put\n"}},
@@ -121,7 +136,8 @@ func TestDoctor(t *testing.T) {
 			}
 			code, out, _ = command{probe: p.Probe}.run(t, "doctor", "-c", yaml, "--server", url, "-o", "json")
 			var d diagnosis
-			if err := json.Unmarshal([]byte(out), &d); err != nil || code != one.code || (d.Status == node.CheckOK) != (code == exitOK) {
+			if err := json.Unmarshal([]byte(out), &d); err != nil || code != one.code ||
+				(d.Status == node.CheckOK) != (code == exitOK) {
 				t.Errorf("as JSON: %v, %d, %s", err, code, d.Status)
 			}
 		})
@@ -152,13 +168,15 @@ func TestManAndCompletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"binlog-outbox.1", "binlog-outbox-run.1", "binlog-outbox-events-find.1", "binlog-outbox-offset-set.1"} {
+	for _, want := range []string{"binlog-outbox.1", "binlog-outbox-run.1", "binlog-outbox-events-find.1",
+		"binlog-outbox-offset-set.1"} {
 		if !slices.Contains(pages, filepath.Join(dir, want)) {
 			t.Errorf("there is no %s", want)
 		}
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if code, out, _ := (command{}).run(t, "completion", shell); code != exitOK || !strings.Contains(out, "binlog-outbox") {
+		if code, out, _ := (command{}).run(t, "completion", shell); code != exitOK ||
+			!strings.Contains(out, "binlog-outbox") {
 			t.Errorf("completion for %s: %d", shell, code)
 		}
 	}

@@ -23,7 +23,8 @@ func newFindEvent(p *program) *cobra.Command {
 	var name string
 	var search, end bool
 	c := &cobra.Command{
-		Use: "find EVENT-ID", Short: "Say where an event is: written, waiting, published, skipped or dead-lettered", Args: cobra.ExactArgs(1),
+		Use: "find EVENT-ID", Short: "Say where an event is: written, waiting, published, skipped or dead-lettered",
+		Args: cobra.ExactArgs(1),
 		Long: "Say where an event is, by the id that its outbox row has (binary ids as UUID or in hexadecimal\n" +
 			"digits): the transaction that wrote it, and its places in Kafka. The leader remembers the last\n" +
 			"events that it published (connectors[].events.recent). --search looks for an older one in the binlogs\n" +
@@ -141,8 +142,10 @@ func (r *remote) tellEvent(answer json.RawMessage) error {
 }
 
 var whereTexts = map[string]string{
-	admin.EventPublished: "published", admin.EventWaiting: "not published yet", admin.EventUnpublished: "skipped or dead-lettered",
-	admin.EventPassed:  "passed: the position has it behind it, so that it was published, or stood before the connector's start; its place in Kafka is no longer known",
+	admin.EventPublished: "published", admin.EventWaiting: "not published yet",
+	admin.EventUnpublished: "skipped or dead-lettered",
+	admin.EventPassed: "passed: the position has it behind it, so that it was published, or stood before the " +
+		"connector's start; its place in Kafka is no longer known",
 	admin.EventNotSeen: "not seen",
 }
 

@@ -39,7 +39,10 @@ func newInit(p *program) *cobra.Command {
 			"  binlog-outbox init --only sql | mysql -h db.example.internal -u root -p\n" +
 			"  binlog-outbox init --only config > binlog-outbox.yaml",
 		RunE: func(*cobra.Command, []string) error {
-			t, err := template.New("").Funcs(template.FuncMap{"split": func(s string) []string { return strings.Split(s, ",") }}).ParseFS(templates, "templates/*")
+			t, err := template.New("").Funcs(template.FuncMap{"split": func(s string) []string {
+				return strings.Split(s,
+					",")
+			}}).ParseFS(templates, "templates/*")
 			if err != nil {
 				return err
 			}
@@ -106,11 +109,13 @@ func (b *beginning) check() error {
 		flag, value string
 		plain       *regexp.Regexp
 	}{
-		{"host", b.Host, plainHost}, {"database", b.Database, plainName}, {"table", b.Table, plainName}, {"user", b.User, plainName}, {"from", b.From, plainHost},
+		{"host", b.Host, plainHost}, {"database", b.Database, plainName}, {"table", b.Table, plainName},
+		{"user", b.User, plainName}, {"from", b.From, plainHost},
 		{"name", b.Name, plainName}, {"brokers", b.Brokers, plainList}, {"principal", b.Principal, principal},
 	} {
 		if !v.plain.MatchString(v.value) {
-			return fmt.Errorf("--%s %q has characters that would need quoting; take a plain one and change it in the output", v.flag, v.value)
+			return fmt.Errorf("--%s %q has characters that would need quoting; take a plain one and change it in the output",
+				v.flag, v.value)
 		}
 	}
 	return nil
@@ -122,7 +127,8 @@ func (b *beginning) complete(t *template.Template) error {
 	if err := t.ExecuteTemplate(&text, "config", b); err != nil {
 		return err
 	}
-	cfg, err := (&config.Builder{KeepReferences: true, Checks: []config.Check{node.CheckRouting}}).Build(config.YAML("init", text.Bytes()))
+	cfg, err := (&config.Builder{KeepReferences: true,
+		Checks: []config.Check{node.CheckRouting}}).Build(config.YAML("init", text.Bytes()))
 	if err != nil {
 		return fmt.Errorf("the configuration to start with is not valid: %w", err)
 	}

@@ -22,7 +22,8 @@ import (
 // TestInitConfigIsValid: as our own validate says, with plain and with odd names.
 func TestInitConfigIsValid(t *testing.T) {
 	for _, args := range [][]string{
-		nil, {"--flavor", "mariadb", "--database", "my-shop", "--table", "out_box$", "--brokers", "a:1,b:2,[::1]:3", "--name", "x-y_1"}, {"--host", "::1", "--port", "3307"}, {"--host", "10.0.0.1", "--port", "33060"},
+		nil, {"--flavor", "mariadb", "--database", "my-shop", "--table", "out_box$", "--brokers", "a:1,b:2,[::1]:3", "--name",
+			"x-y_1"}, {"--host", "::1", "--port", "3307"}, {"--host", "10.0.0.1", "--port", "33060"},
 	} {
 		code, out, errs := command{}.run(t, append([]string{"init", "--only", "config"}, args...)...)
 		if code != exitOK {
@@ -32,18 +33,22 @@ func TestInitConfigIsValid(t *testing.T) {
 		if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, errs := (command{environ: []string{"MYSQL_PASSWORD=x"}}).run(t, "validate", "--config", file); code != exitOK {
+		if code, _, errs := (command{environ: []string{"MYSQL_PASSWORD=x"}}).run(t, "validate", "--config",
+			file); code != exitOK {
 			t.Errorf("%d %s\n%s", code, errs, out)
 		}
 	}
 	for _, args := range [][]string{
-		{"--flavor", "postgres"}, {"--database", "a`b"}, {"--user", "x'; DROP"}, {"--from", "'"}, {"--principal", "User:a' b"}, {"--brokers", `a"b:1`}, {"--only", "all"}, {"--name", "a b"}, {"--host", "db:3307"}, {"--port", "0"}, {"--port", "65536"},
+		{"--flavor", "postgres"}, {"--database", "a`b"}, {"--user", "x'; DROP"}, {"--from", "'"},
+		{"--principal", "User:a' b"}, {"--brokers", `a"b:1`}, {"--only", "all"}, {"--name", "a b"}, {"--host", "db:3307"},
+		{"--port", "0"}, {"--port", "65536"},
 	} {
 		if code, out, _ := (command{}).run(t, append([]string{"init"}, args...)...); code != exitUsage || out != "" {
 			t.Errorf("init %q: %d\n%s", args, code, out)
 		}
 	}
-	if _, out, _ := (command{}).run(t, "init", "--only", "config", "--port", "3307"); !strings.Contains(out, "port: 3307") {
+	if _, out, _ := (command{}).run(t, "init", "--only", "config", "--port", "3307"); !strings.Contains(out,
+		"port: 3307") {
 		t.Errorf("the port is not in\n%s", out)
 	}
 	_, out, _ := command{}.run(t, "init")
@@ -103,24 +108,35 @@ func TestInitACLsSuffice(t *testing.T) {
 	if len(acls) == 0 {
 		t.Fatal("no ACLs in\n" + text)
 	}
-	k := kafkatest.Start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "a"), kfake.User("PLAIN", "outbox-cdc", "b", acls...))
+	k := kafkatest.Start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "a"),
+		kfake.User("PLAIN", "outbox-cdc", "b", acls...))
 	source := canaltest.StartOutbox(t, 5)
 	_, yaml, _ := command{}.run(t, "init", "--only", "config")
 	set := func(path, value string) config.Setting { return config.Setting{Path: path, Value: value} }
-	cfg, err := (&config.Builder{Resolver: &config.Resolver{LookupEnv: func(string) (string, bool) { return "secret", true }}}).Build(
+	cfg, err := (&config.Builder{Resolver: &config.Resolver{LookupEnv: func(string) (string, bool) {
+		return "secret",
+			true
+	}}}).Build(
 		config.YAML("init", []byte(strings.Replace(yaml, "kafka-1.example.internal:9092", k.Brokers()[0], 1))),
 		config.Settings(
 			set("node.id", "n1"), set("node.data_dir", t.TempDir()), set("admin.listen", "127.0.0.1:0"),
-			set("connectors[0].source.host", "127.0.0.1"), set("connectors[0].source.port", strconv.Itoa(source.Port())), set("connectors[0].source.user", "repl"),
-			set("connectors[0].source.table", ""), set("connectors[0].source.table_patterns", "shop.outbox"), set("connectors[0].source.start", "earliest"),
-			set("connectors[0].kafka.sasl.mechanism", "PLAIN"), set("connectors[0].kafka.sasl.user", "outbox-cdc"), set("connectors[0].kafka.sasl.password", "b"),
-			set("connectors[0].kafka.create_topics.replication_factor", "1"), set("connectors[0].kafka.position_replication_factor", "1"),
+			set("connectors[0].source.host", "127.0.0.1"), set("connectors[0].source.port", strconv.Itoa(source.Port())),
+			set("connectors[0].source.user", "repl"),
+			set("connectors[0].source.table", ""), set("connectors[0].source.table_patterns", "shop.outbox"),
+			set("connectors[0].source.start", "earliest"),
+			set("connectors[0].kafka.sasl.mechanism", "PLAIN"), set("connectors[0].kafka.sasl.user", "outbox-cdc"),
+			set("connectors[0].kafka.sasl.password", "b"),
+			set("connectors[0].kafka.create_topics.replication_factor", "1"),
+			set("connectors[0].kafka.position_replication_factor", "1"),
 		))
 	if err != nil {
 		t.Fatal(err)
 	}
 	checks := node.Probe(t.Context(), cfg, &cfg.Connectors[0])
-	if i := slices.IndexFunc(checks, func(c node.Check) bool { return c.Status == node.CheckFailed && strings.HasPrefix(c.Name, "Kafka") }); i >= 0 {
+	if i := slices.IndexFunc(checks, func(c node.Check) bool {
+		return c.Status == node.CheckFailed &&
+			strings.HasPrefix(c.Name, "Kafka")
+	}); i >= 0 {
 		t.Errorf("the checklist: %+v", checks[i])
 	}
 	url := started(t, cfg)

@@ -19,7 +19,8 @@ func newMan() *cobra.Command {
 			}
 			root := c.Root()
 			root.DisableAutoGenTag = true // with SOURCE_DATE_EPOCH, pages of one release are the same
-			return doc.GenManTree(root, &doc.GenManHeader{Title: "BINLOG-OUTBOX", Section: "1", Source: "binlog-outbox " + node.Version().Version, Manual: "binlog-outbox"}, args[0])
+			return doc.GenManTree(root, &doc.GenManHeader{Title: "BINLOG-OUTBOX", Section: "1",
+				Source: "binlog-outbox " + node.Version().Version, Manual: "binlog-outbox"}, args[0])
 		},
 	}
 }

@@ -71,7 +71,8 @@ func oneConnector(cfg *config.Config, name string) (*config.Connector, error) {
 }
 
 // preview prints limit records from the binlog of c.
-func preview(ctx context.Context, cfg *config.Config, c *config.Connector, from config.Start, gtids string, limit int, to io.Writer) error {
+func preview(ctx context.Context, cfg *config.Config, c *config.Connector, from config.Start, gtids string, limit int,
+	to io.Writer) error {
 	out := json.NewEncoder(to)
 	out.SetEscapeHTML(false)
 	printed := 0

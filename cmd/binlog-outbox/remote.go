@@ -39,7 +39,10 @@ func decode[T any](answer json.RawMessage) (out T, err error) {
 
 // group is a command that only holds others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command,
+		_ []string) error {
+		return c.Help()
+	}}
 	c.AddCommand(subs...)
 	return c
 }
@@ -80,7 +83,8 @@ func (r *remote) status(answer json.RawMessage) error {
 		return err
 	}
 	if err := r.print(answer, func(w io.Writer) error {
-		if _, err := fmt.Fprintf(w, "node %s (%s), leader %s, term %d\n\n", s.Node, s.Role, cmp.Or(s.Leader, "none"), s.Term); err != nil {
+		if _, err := fmt.Fprintf(w, "node %s (%s), leader %s, term %d\n\n", s.Node, s.Role, cmp.Or(s.Leader, "none"),
+			s.Term); err != nil {
 			return err
 		}
 		return writeConnectors(w, s.Connectors)
@@ -103,7 +107,8 @@ func writeConnectors(w io.Writer, all []admin.Connector) error {
 		if c.LastError != nil {
 			failure = c.LastError.Code + ": " + c.LastError.Message
 		}
-		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%s", c.Name, c.State, c.Wanted.State, cmp.Or(c.Phase, "-"), lag, c.Published, failure))
+		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%s", c.Name, c.State, c.Wanted.State, cmp.Or(c.Phase, "-"),
+			lag, c.Published, failure))
 	}
 	return columns(w, lines...)
 }
@@ -112,24 +117,26 @@ func newConnector(p *program) *cobra.Command {
 	c := group("connector", "Look at connectors, pause, resume, stop and restart them")
 	r := p.remote(c)
 	c.AddCommand(
-		&cobra.Command{Use: "list", Short: "List the connectors", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-			answer, err := r.get(c.Context(), "/v1/connectors")
-			if err != nil {
-				return err
-			}
-			list, err := decode[struct{ Connectors []admin.Connector }](answer)
-			if err != nil {
-				return err
-			}
-			return r.print(answer, func(w io.Writer) error { return writeConnectors(w, list.Connectors) })
-		}},
-		&cobra.Command{Use: "describe NAME", Short: "Print all that a node knows of a connector", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
-			answer, err := r.get(c.Context(), "/v1/connectors/"+url.PathEscape(args[0]))
-			if err != nil {
-				return err
-			}
-			return r.describe(answer)
-		}},
+		&cobra.Command{Use: "list", Short: "List the connectors", Args: cobra.NoArgs,
+			RunE: func(c *cobra.Command, _ []string) error {
+				answer, err := r.get(c.Context(), "/v1/connectors")
+				if err != nil {
+					return err
+				}
+				list, err := decode[struct{ Connectors []admin.Connector }](answer)
+				if err != nil {
+					return err
+				}
+				return r.print(answer, func(w io.Writer) error { return writeConnectors(w, list.Connectors) })
+			}},
+		&cobra.Command{Use: "describe NAME", Short: "Print all that a node knows of a connector", Args: cobra.ExactArgs(1),
+			RunE: func(c *cobra.Command, args []string) error {
+				answer, err := r.get(c.Context(), "/v1/connectors/"+url.PathEscape(args[0]))
+				if err != nil {
+					return err
+				}
+				return r.describe(answer)
+			}},
 	)
 	for _, a := range []struct{ subcommand, method, short string }{
 		{"pause", http.MethodPut, "Stop publishing; the connector may go on at any time"},
@@ -137,17 +144,18 @@ func newConnector(p *program) *cobra.Command {
 		{"stop", http.MethodPut, "Stop; its position may be set meanwhile"},
 		{"restart", http.MethodPost, "Begin afresh, also after a failure"},
 	} {
-		c.AddCommand(r.writes(&cobra.Command{Use: a.subcommand + " NAME", Short: a.short, Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
-			answer, err := r.write(c.Context(), a.method, "/v1/connectors/"+url.PathEscape(args[0])+"/"+a.subcommand, nil)
-			if err != nil {
-				return err
-			}
-			one, err := decode[admin.Connector](answer)
-			if err != nil {
-				return err
-			}
-			return r.print(answer, func(w io.Writer) error { return writeConnectors(w, []admin.Connector{one}) })
-		}}))
+		c.AddCommand(r.writes(&cobra.Command{Use: a.subcommand + " NAME", Short: a.short, Args: cobra.ExactArgs(1),
+			RunE: func(c *cobra.Command, args []string) error {
+				answer, err := r.write(c.Context(), a.method, "/v1/connectors/"+url.PathEscape(args[0])+"/"+a.subcommand, nil)
+				if err != nil {
+					return err
+				}
+				one, err := decode[admin.Connector](answer)
+				if err != nil {
+					return err
+				}
+				return r.print(answer, func(w io.Writer) error { return writeConnectors(w, []admin.Connector{one}) })
+			}}))
 	}
 	return c
 }
@@ -165,13 +173,14 @@ func newOffset(p *program) *cobra.Command {
 	c := group("offset", "Look at the position of a connector, set it, take over Debezium's, start over")
 	r := p.remote(c)
 	c.AddCommand(
-		&cobra.Command{Use: "get NAME", Short: "Print the position", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
-			answer, err := r.get(c.Context(), "/v1/connectors/"+url.PathEscape(args[0])+"/offset")
-			if err != nil {
-				return err
-			}
-			return r.describe(answer)
-		}},
+		&cobra.Command{Use: "get NAME", Short: "Print the position", Args: cobra.ExactArgs(1),
+			RunE: func(c *cobra.Command, args []string) error {
+				answer, err := r.get(c.Context(), "/v1/connectors/"+url.PathEscape(args[0])+"/offset")
+				if err != nil {
+					return err
+				}
+				return r.describe(answer)
+			}},
 		r.offsetSet(), r.offsetImport(), r.offsetReset(),
 	)
 	return c
@@ -225,7 +234,8 @@ func (r *remote) offsetSet() *cobra.Command {
 
 func (r *remote) offsetReset() *cobra.Command {
 	dry := false
-	c := r.writes(&cobra.Command{Use: "reset NAME", Short: "Have a stopped connector start over, as its source.start says", Args: cobra.ExactArgs(1)})
+	c := r.writes(&cobra.Command{Use: "reset NAME", Short: "Have a stopped connector start over, as its source.start says",
+		Args: cobra.ExactArgs(1)})
 	c.Flags().BoolVar(&dry, "dry-run", false, "only tell what would be done")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return r.changeOffset(c, http.MethodDelete, args[0], map[string]any{"dry_run": dry})
@@ -278,32 +288,39 @@ func placeOf(p admin.Position, reset bool) string {
 
 // clusterCommands are those of cluster that ask a running node.
 func (r *remote) clusterCommands() []*cobra.Command {
-	add := r.writes(&cobra.Command{Use: "add NAME HOST:PORT", Short: "Add a running node, which gets its vote when it has caught up", Args: cobra.ExactArgs(2),
+	add := r.writes(&cobra.Command{Use: "add NAME HOST:PORT",
+		Short: "Add a running node, which gets its vote when it has caught up", Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.changeCluster(c, http.MethodPost, "/v1/cluster/members", map[string]any{"id": args[0], "address": args[1]})
 		}})
 	force := false
-	remove := r.writes(&cobra.Command{Use: "remove NAME", Short: "Remove a node", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
-		return r.changeCluster(c, http.MethodDelete, "/v1/cluster/members/"+url.PathEscape(args[0]), map[string]any{"force": force})
-	}})
+	remove := r.writes(&cobra.Command{Use: "remove NAME", Short: "Remove a node", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.changeCluster(c, http.MethodDelete, "/v1/cluster/members/"+url.PathEscape(args[0]),
+				map[string]any{"force": force})
+		}})
 	remove.Flags().BoolVar(&force, "force", false, "also when too few of the others are in contact")
-	promote := r.writes(&cobra.Command{Use: "promote NAME", Short: "Give a node its vote at once", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
-		return r.changeCluster(c, http.MethodPost, "/v1/cluster/members/"+url.PathEscape(args[0])+"/promote", nil)
-	}})
-	transfer := r.writes(&cobra.Command{Use: "transfer [NAME]", Short: "Hand the leadership to another node, the best one without a name", Args: cobra.MaximumNArgs(1), RunE: func(c *cobra.Command, args []string) error {
-		body := map[string]any{}
-		if len(args) > 0 {
-			body["to"] = args[0]
-		}
-		return r.changeCluster(c, http.MethodPost, "/v1/cluster/leader/transfer", body)
-	}})
-	members := &cobra.Command{Use: "members", Short: "List the nodes of the cluster", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-		answer, err := r.get(c.Context(), "/v1/cluster")
-		if err != nil {
-			return err
-		}
-		return r.cluster(answer)
-	}}
+	promote := r.writes(&cobra.Command{Use: "promote NAME", Short: "Give a node its vote at once",
+		Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
+			return r.changeCluster(c, http.MethodPost, "/v1/cluster/members/"+url.PathEscape(args[0])+"/promote", nil)
+		}})
+	transfer := r.writes(&cobra.Command{Use: "transfer [NAME]",
+		Short: "Hand the leadership to another node, the best one without a name", Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			body := map[string]any{}
+			if len(args) > 0 {
+				body["to"] = args[0]
+			}
+			return r.changeCluster(c, http.MethodPost, "/v1/cluster/leader/transfer", body)
+		}})
+	members := &cobra.Command{Use: "members", Short: "List the nodes of the cluster", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			answer, err := r.get(c.Context(), "/v1/cluster")
+			if err != nil {
+				return err
+			}
+			return r.cluster(answer)
+		}}
 	return []*cobra.Command{members, add, remove, promote, transfer, r.snapshotCommand()}
 }
 
@@ -335,28 +352,31 @@ func (r *remote) cluster(answer json.RawMessage) error {
 
 // snapshotCommand saves the replicated state; the file is there only when it is whole.
 func (r *remote) snapshotCommand() *cobra.Command {
-	return r.writes(&cobra.Command{Use: "snapshot FILE", Short: "Save what the node has of the replicated state, for restore", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) (err error) {
-		if strings.TrimSpace(r.reason) == "" {
-			return &usageError{err: errors.New("say why with --reason; it is kept in the audit list")}
-		}
-		partial := args[0] + ".partial"
-		f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
-			return fmt.Errorf("writing the snapshot: %w", err)
-		}
-		err = r.do(c.Context(), http.MethodGet, "/v1/cluster/snapshot", http.Header{admin.ReasonHeader: {r.reason}, admin.ByHeader: {userName()}}, nil, f)
-		if err == nil {
-			err = f.Sync()
-		}
-		err = errors.Join(err, f.Close())
-		if err == nil {
-			err = os.Rename(partial, args[0])
-		}
-		if err != nil {
-			return errors.Join(err, os.Remove(partial))
-		}
-		return nil
-	}})
+	return r.writes(&cobra.Command{Use: "snapshot FILE",
+		Short: "Save what the node has of the replicated state, for restore", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if strings.TrimSpace(r.reason) == "" {
+				return &usageError{err: errors.New("say why with --reason; it is kept in the audit list")}
+			}
+			partial := args[0] + ".partial"
+			f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+			if err != nil {
+				return fmt.Errorf("writing the snapshot: %w", err)
+			}
+			err = r.do(c.Context(), http.MethodGet, "/v1/cluster/snapshot", http.Header{admin.ReasonHeader: {r.reason},
+				admin.ByHeader: {userName()}}, nil, f)
+			if err == nil {
+				err = f.Sync()
+			}
+			err = errors.Join(err, f.Close())
+			if err == nil {
+				err = os.Rename(partial, args[0])
+			}
+			if err != nil {
+				return errors.Join(err, os.Remove(partial))
+			}
+			return nil
+		}})
 }
 
 func newLoggers(p *program) *cobra.Command {
@@ -370,17 +390,18 @@ func newLoggers(p *program) *cobra.Command {
 		}
 		return r.loggers(answer)
 	}
-	set := r.writes(&cobra.Command{Use: "set NAME LEVEL", Short: "Set a level on this node, until it ends or for a time", Args: cobra.ExactArgs(2), RunE: func(c *cobra.Command, args []string) error {
-		body := map[string]any{"level": args[1]}
-		if during > 0 {
-			body["for"] = during.String()
-		}
-		answer, err := r.write(c.Context(), http.MethodPut, "/v1/loggers/"+url.PathEscape(args[0]), body)
-		if err != nil {
-			return err
-		}
-		return r.loggers(answer)
-	}})
+	set := r.writes(&cobra.Command{Use: "set NAME LEVEL", Short: "Set a level on this node, until it ends or for a time",
+		Args: cobra.ExactArgs(2), RunE: func(c *cobra.Command, args []string) error {
+			body := map[string]any{"level": args[1]}
+			if during > 0 {
+				body["for"] = during.String()
+			}
+			answer, err := r.write(c.Context(), http.MethodPut, "/v1/loggers/"+url.PathEscape(args[0]), body)
+			if err != nil {
+				return err
+			}
+			return r.loggers(answer)
+		}})
 	set.Flags().DurationVar(&during, "for", 0, "how `long`; without it, until the node ends")
 	c.AddCommand(set)
 	return c
@@ -419,7 +440,8 @@ func newAudit(p *program) *cobra.Command {
 		return r.print(answer, func(w io.Writer) error {
 			lines := []string{"TIME\tBY\tACTION\tCONNECTOR\tREASON\tDETAIL"}
 			for _, e := range list.Entries {
-				lines = append(lines, strings.Join([]string{e.At.Format(time.RFC3339), e.By, e.Action, cmp.Or(e.Connector, "-"), e.Reason, e.Detail}, "\t"))
+				lines = append(lines, strings.Join([]string{e.At.Format(time.RFC3339), e.By, e.Action, cmp.Or(e.Connector, "-"),
+					e.Reason, e.Detail}, "\t"))
 			}
 			return columns(w, lines...)
 		})

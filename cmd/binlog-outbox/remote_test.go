@@ -146,15 +146,18 @@ func TestCommandsOfARunningNode(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", test.args, code, test.code, test.want, out, errs)
 		}
 	}
-	if b, err := os.ReadFile(snapshot); err != nil || !strings.HasPrefix(string(b), "1 ") || !strings.Contains(string(b), `"cluster":`) {
+	if b, err := os.ReadFile(snapshot); err != nil || !strings.HasPrefix(string(b), "1 ") ||
+		!strings.Contains(string(b), `"cluster":`) {
 		t.Errorf("snapshot: %v, %.80q", err, b)
 	}
 	_, out, _ := command{}.run(t, "audit", "--server", url, "-o", "json")
 	var list struct{ Entries []ha.AuditEntry }
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Entries) == 0 || !strings.HasPrefix(list.Entries[0].By, userName()) || list.Entries[0].Reason != "test" {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Entries) == 0 ||
+		!strings.HasPrefix(list.Entries[0].By, userName()) || list.Entries[0].Reason != "test" {
 		t.Errorf("%v, %+v", err, list)
 	}
-	if code, _, errs := (command{}).run(t, "status", "--server", "http://127.0.0.1:1"); code != exitFailed || !strings.Contains(errs, "asking the node") {
+	if code, _, errs := (command{}).run(t, "status", "--server", "http://127.0.0.1:1"); code != exitFailed ||
+		!strings.Contains(errs, "asking the node") {
 		t.Errorf("nobody there: %d %s", code, errs)
 	}
 	if code, _, _ := (command{environ: []string{"BINLOG_OUTBOX_SERVER=" + url}}).run(t, "status"); code != exitOK {
@@ -185,7 +188,8 @@ func TestAnswersOfANode(t *testing.T) {
 		{"GET /v1/connectors/orders", "", 200},
 		{"POST /v1/connectors/orders/restart", why, 202},
 		{"PUT /v1/connectors/orders/resume", why, 202},
-		{"POST /v1/connectors/orders/unpublished-rows", `{"reason":"test","transaction":"` + sid + `:23","row":2,"action":"skip"}`, 201},
+		{"POST /v1/connectors/orders/unpublished-rows", `{"reason":"test","transaction":"` + sid +
+			`:23","row":2,"action":"skip"}`, 201},
 		{"GET /v1/connectors/orders/unpublished-rows", "", 200},
 		{"GET /v1/cluster", "", 200},
 		{"GET /v1/cluster/members", "", 200},
@@ -214,11 +218,13 @@ func TestStatusSaysWhenNotWell(t *testing.T) {
 func TestCommandsLogIn(t *testing.T) {
 	file := write(t, "web.yaml", "basic_auth_users: {ann: $2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi}\n")
 	url := served(t, canaltest.StartOutbox(t, 1), "127.0.0.1:1", fmt.Sprintf("web_config: %q", file))
-	if code, _, errs := (command{}).run(t, "status", "--server", url); code != exitFailed || !strings.Contains(errs, "Unauthorized") {
+	if code, _, errs := (command{}).run(t, "status", "--server", url); code != exitFailed ||
+		!strings.Contains(errs, "Unauthorized") {
 		t.Errorf("without a password: %d %s", code, errs)
 	}
 	password := write(t, "password", "fakepassword\n")
-	if code, _, errs := (command{}).run(t, "connector", "pause", "orders", "--server", url, "--user", "ann", "--password-file", password, "--reason", "test"); code != exitOK {
+	if code, _, errs := (command{}).run(t, "connector", "pause", "orders", "--server", url, "--user", "ann",
+		"--password-file", password, "--reason", "test"); code != exitOK {
 		t.Errorf("with one: %d %s", code, errs)
 	}
 	_, out, errs := command{}.run(t, "audit", "-o", "json", "--server", url, "--user", "ann", "--password-file", password)
@@ -269,19 +275,23 @@ func TestTraceAtARealNode(t *testing.T) {
 	source := canaltest.StartOutbox(t, 20)
 	url := served(t, source, k.Brokers()[0])
 	published(t, url, sid+":1-20")
-	if code, out, errs := (command{}).run(t, "events", "find", "7", "--server", url); code != exitOK || !strings.Contains(out, "published") || !strings.Contains(out, sid+":7") || !strings.Contains(out, topic) {
+	if code, out, errs := (command{}).run(t, "events", "find", "7", "--server", url); code != exitOK ||
+		!strings.Contains(out, "published") || !strings.Contains(out, sid+":7") || !strings.Contains(out, topic) {
 		t.Errorf("trace: %d\n%s%s", code, out, errs)
 	}
-	if code, out, _ := (command{}).run(t, "events", "find", "77", "--server", url); code != exitNotFound || !strings.Contains(out, "not seen") || !strings.Contains(out, "20 events") {
+	if code, out, _ := (command{}).run(t, "events", "find", "77", "--server", url); code != exitNotFound ||
+		!strings.Contains(out, "not seen") || !strings.Contains(out, "20 events") {
 		t.Errorf("trace of what is not there: %d\n%s", code, out)
 	}
 
 	other := served(t, source, k.Brokers()[0]) // it has published none of them
 	published(t, other, sid+":1-20")
-	if code, out, errs := (command{}).run(t, "events", "find", "7", "--search", "--server", other); code != exitOK || !strings.Contains(out, "passed") || !strings.Contains(out, sid+":7 at binlog.000001:") {
+	if code, out, errs := (command{}).run(t, "events", "find", "7", "--search", "--server", other); code != exitOK ||
+		!strings.Contains(out, "passed") || !strings.Contains(out, sid+":7 at binlog.000001:") {
 		t.Errorf("search: %d\n%s%s", code, out, errs)
 	}
-	if code, out, errs := (command{}).run(t, "events", "find", "77", "--search", "--server", other); code != exitNotFound || !strings.Contains(out, "not_found") {
+	if code, out, errs := (command{}).run(t, "events", "find", "77", "--search", "--server",
+		other); code != exitNotFound || !strings.Contains(out, "not_found") {
 		t.Errorf("search of what is not there: %d\n%s%s", code, out, errs)
 	}
 }

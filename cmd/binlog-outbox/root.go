@@ -124,13 +124,18 @@ func newRoot(p *program) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{err, c.CommandPath()} })
 	flags := root.PersistentFlags()
-	flags.StringVarP(&p.configFile, "config", "c", "", "configuration `file` (BINLOG_OUTBOX_CONFIG; default "+defaultConfig+" if it is there)")
+	flags.StringVarP(&p.configFile, "config", "c", "",
+		"configuration `file` (BINLOG_OUTBOX_CONFIG; default "+defaultConfig+" if it is there)")
 	flags.StringVar(&p.worker, "worker", "", "Kafka Connect worker properties `file`, for connector files")
 	flags.BoolVar(&p.tolerate, "tolerate-unknown", false, "pass over unknown keys of connector files, as Debezium does")
 	flags.StringVar(&p.dataDir, "data-dir", "", "`directory` of positions and decisions (BINLOG_OUTBOX_DATA_DIR)")
-	flags.StringArrayVar(&p.set, "set", nil, "one setting, as `path=value`: --set connectors[0].kafka.delivery=at_least_once")
-	flags.StringVarP(&p.output, "output", "o", "", "output `format` of commands that answer: json, and table or yaml of those that ask a node")
-	for _, c := range []*cobra.Command{newRun(p), newInit(p), newValidate(p), newPreview(p), newConfig(p), newStatus(p), newConnector(p), newOffset(p), newRows(p), newCluster(p), newLoggers(p), newAudit(p), newEvents(p), newDoctor(p), newSettle(p), newMan(), newVersion(p)} {
+	flags.StringArrayVar(&p.set, "set", nil, "one setting, as `path=value`: --set "+
+		"connectors[0].kafka.delivery=at_least_once")
+	flags.StringVarP(&p.output, "output", "o", "",
+		"output `format` of commands that answer: json, and table or yaml of those that ask a node")
+	for _, c := range []*cobra.Command{newRun(p), newInit(p), newValidate(p), newPreview(p), newConfig(p), newStatus(p),
+		newConnector(p), newOffset(p), newRows(p), newCluster(p), newLoggers(p), newAudit(p), newEvents(p), newDoctor(p),
+		newSettle(p), newMan(), newVersion(p)} {
 		root.AddCommand(c)
 	}
 	checkUsage(root)
@@ -176,7 +181,8 @@ func newRun(p *program) *cobra.Command {
 			return runDaemon(c.Context(), cfg, comp, log)
 		},
 	}
-	run.Flags().BoolVar(&p.ignoreOffset, node.IgnoreDebeziumOffset, false, "begin without the positions that Debezium has in the worker's offset.storage.file.filename or .topic")
+	run.Flags().BoolVar(&p.ignoreOffset, node.IgnoreDebeziumOffset, false,
+		"begin without the positions that Debezium has in the worker's offset.storage.file.filename or .topic")
 	return run
 }
 
@@ -230,7 +236,8 @@ func (p *program) file(others bool) (string, error) {
 			return "", nil
 		}
 	}
-	return "", config.Problems{{Message: "there is no configuration; name a file with --config, or connector files with --worker"}}
+	return "", config.Problems{{Message: "there is no configuration; name a file with --config, or connector files with " +
+		"--worker"}}
 }
 
 func (p *program) lookup(name string) (string, bool) {
@@ -246,7 +253,8 @@ func (p *program) lookup(name string) (string, bool) {
 func (p *program) flagSettings() ([]config.Setting, error) {
 	var out []config.Setting
 	if p.dataDir != "" {
-		out = append(out, config.Setting{Path: "node.data_dir", Value: p.dataDir, Origin: config.Origin{File: "command line", Key: "--data-dir"}})
+		out = append(out, config.Setting{Path: "node.data_dir", Value: p.dataDir,
+			Origin: config.Origin{File: "command line", Key: "--data-dir"}})
 	}
 	for _, s := range p.set {
 		path, value, ok := strings.Cut(s, "=")
@@ -282,7 +290,8 @@ func readFile(name string) (debezium.File, *config.Problem) {
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		return debezium.File{}, &config.Problem{Origin: config.Origin{File: name}, Message: "reading the file: " + err.Error()}
+		return debezium.File{}, &config.Problem{Origin: config.Origin{File: name},
+			Message: "reading the file: " + err.Error()}
 	}
 	return debezium.File{Name: name, Data: data}, nil
 }

@@ -16,7 +16,8 @@ func newRows(p *program) *cobra.Command {
 	c := group("rows", "Look at rows that could not be published, and decide about one")
 	r := p.remote(c)
 	c.AddCommand(
-		&cobra.Command{Use: "list NAME", Short: "List the decisions about single rows, and what was skipped or dead-lettered last", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
+		&cobra.Command{Use: "list NAME", Short: "List the decisions about single rows, and what was skipped or " +
+			"dead-lettered last", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
 			answer, err := r.get(c.Context(), unpublishedRowsPath(args[0]))
 			if err != nil {
 				return err
@@ -50,9 +51,11 @@ func (r *remote) decide(subcommand, action, short string) *cobra.Command {
 	f.Uint64Var(&row, "row", 0, "`number` of the row among the transaction's outbox rows, from 1")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if transaction == "" || row == 0 {
-			return &usageError{err: errors.New(subcommand + " wants --transaction and --row, as the connector's last error has them")}
+			return &usageError{err: errors.New(subcommand +
+				" wants --transaction and --row, as the connector's last error has them")}
 		}
-		answer, err := r.write(c.Context(), http.MethodPost, unpublishedRowsPath(args[0]), map[string]any{"transaction": transaction, "row": row, "action": action})
+		answer, err := r.write(c.Context(), http.MethodPost, unpublishedRowsPath(args[0]),
+			map[string]any{"transaction": transaction, "row": row, "action": action})
 		if err != nil {
 			return err
 		}
@@ -68,7 +71,8 @@ func (r *remote) decide(subcommand, action, short string) *cobra.Command {
 func writeDecisions(w io.Writer, all []admin.RowDecision) error {
 	lines := []string{"TRANSACTION\tROW\tACTION\tCAUSE\tBY\tREASON\tAT\tPASSED"}
 	for _, d := range all {
-		lines = append(lines, fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s\t%t", d.Transaction, d.Row, d.Action, d.Cause, d.By, d.Reason, d.At.UTC().Format("2006-01-02T15:04:05Z"), d.Passed))
+		lines = append(lines, fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s\t%t", d.Transaction, d.Row, d.Action, d.Cause, d.By,
+			d.Reason, d.At.UTC().Format("2006-01-02T15:04:05Z"), d.Passed))
 	}
 	return columns(w, lines...)
 }
@@ -77,7 +81,8 @@ func writeUnpublished(w io.Writer, list admin.UnpublishedRows) error {
 	if err := writeDecisions(w, list.Decisions); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "\nrows not published by this node since it started: %d\n", list.Unpublished.Rows); err != nil {
+	if _, err := fmt.Fprintf(w, "\nrows not published by this node since it started: %d\n",
+		list.Unpublished.Rows); err != nil {
 		return err
 	}
 	if len(list.Unpublished.Last) == 0 {
@@ -85,7 +90,8 @@ func writeUnpublished(w io.Writer, list admin.UnpublishedRows) error {
 	}
 	lines := []string{"TRANSACTION\tROW\tTABLE\tACTION\tCAUSE\tAT"}
 	for _, a := range list.Unpublished.Last {
-		lines = append(lines, fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s", a.Transaction, a.Row, a.Table, a.Action, a.Cause, a.At.UTC().Format("2006-01-02T15:04:05Z")))
+		lines = append(lines, fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s", a.Transaction, a.Row, a.Table, a.Action, a.Cause,
+			a.At.UTC().Format("2006-01-02T15:04:05Z")))
 	}
 	return columns(w, lines...)
 }

@@ -32,7 +32,8 @@ func hearHangups(log *slog.Logger) (stop func()) {
 	go func() {
 		defer close(done)
 		for range hangups {
-			log.Warn("SIGHUP has no effect: the configuration is read at the start, certificates, passwords and users anew when they are needed; restart to use a changed configuration")
+			log.Warn("SIGHUP has no effect: the configuration is read at the start, certificates, passwords and users anew " +
+				"when they are needed; restart to use a changed configuration")
 		}
 	}()
 	return func() {

@@ -16,7 +16,8 @@ import (
 func TestRunTellsOfKeysThatItPassesOver(t *testing.T) {
 	p := &program{worker: write(t, "worker.properties", goodWorker+"plugin.path=/x\n"), tolerate: true,
 		environ: []string{"BINLOG_OUTBOX_DATA_DIR=" + t.TempDir()}}
-	if _, err := p.load([]string{write(t, "c.json", strings.Replace(goodJSON, `"config": {`, `"config": {"database.history.kafka.topic": "h", "nobody.knows": "1", "database.history": "x", "max.queue.size": "1",`, 1))}); err != nil {
+	if _, err := p.load([]string{write(t, "c.json", strings.Replace(goodJSON, `"config": {`,
+		`"config": {"database.history.kafka.topic": "h", "nobody.knows": "1", "database.history": "x", "max.queue.size": "1",`, 1))}); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer

@@ -51,13 +51,15 @@ func newSettle(p *program) *cobra.Command {
 	}
 }
 
-func (p *program) settle(ctx context.Context, cfg *config.Config, c *config.Connector, topic string, partition int32, commit bool) error {
+func (p *program) settle(ctx context.Context, cfg *config.Config, c *config.Connector, topic string, partition int32,
+	commit bool) error {
 	found, err := node.Settle(ctx, cfg, c, topic, partition, commit, slog.New(slog.NewTextHandler(p.stderr, nil)))
 	if err != nil {
 		return err
 	}
 	if !found {
-		_, err = fmt.Fprintf(p.stdout, "nothing of this connector waits for a decision in topic %s, partition %d\n", topic, partition)
+		_, err = fmt.Fprintf(p.stdout, "nothing of this connector waits for a decision in topic %s, partition %d\n", topic,
+			partition)
 		return err
 	}
 	_, err = fmt.Fprintf(p.stdout, "done; binlog-outbox connector restart %s lets it go on\n", c.Name)

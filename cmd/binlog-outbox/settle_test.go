@@ -40,7 +40,8 @@ func TestSettleArguments(t *testing.T) {
 		{[]string{"orders", "events", "4294967296", "commit"}, exitUsage, "not a number"},
 		{[]string{"others", "events", "0", "commit", "-c", once}, exitUsage, "others"},
 		{[]string{"orders", "events", "0", "commit", "-c", atLeast}, exitFailed, "has no transactions"},
-		{[]string{"orders", "events", "0", "commit", "-c", once}, exitOK, "nothing of this connector waits for a decision in topic events, partition 0"},
+		{[]string{"orders", "events", "0", "commit", "-c", once}, exitOK,
+			"nothing of this connector waits for a decision in topic events, partition 0"},
 		{[]string{"orders", "events", "0", "abort", "-c", once}, exitOK, "nothing of this connector waits for a decision"},
 	} {
 		code, stdout, stderr := command{}.run(t, append([]string{"settle"}, c.args...)...)

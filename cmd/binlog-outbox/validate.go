@@ -152,7 +152,8 @@ func count(n int, what, list string) string {
 func problemsJSON(problems config.Problems) []problemJSON {
 	out := make([]problemJSON, len(problems))
 	for i, p := range problems {
-		out[i] = problemJSON{File: p.Origin.File, Line: p.Origin.Line, Column: p.Origin.Column, Key: p.Origin.Key, Path: p.Path, Message: p.Message}
+		out[i] = problemJSON{File: p.Origin.File, Line: p.Origin.Line, Column: p.Origin.Column, Key: p.Origin.Key,
+			Path: p.Path, Message: p.Message}
 	}
 	return out
 }

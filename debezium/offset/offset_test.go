@@ -10,8 +10,9 @@ import (
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Offset{
-		`{"ts_sec":1700000000,"file":"b.000001","pos":4327,"gtids":"u:1-13","row":10,"server_id":26161,"event":2}`: {"u:1-13", "b.000001", 4327, 2, 10, 1700000000},
-		"{\"file\":\"b.000007\",\"pos\":\"4\",\"gtids\":\"u:1-13,\\nv:1\"}":                                        {GTIDs: "u:1-13,v:1", File: "b.000007", Pos: 4},
+		`{"ts_sec":1700000000,"file":"b.000001","pos":4327,"gtids":"u:1-13","row":10,"server_id":26161,"event":2}`: {"u:1-13",
+			"b.000001", 4327, 2, 10, 1700000000},
+		"{\"file\":\"b.000007\",\"pos\":\"4\",\"gtids\":\"u:1-13,\\nv:1\"}": {GTIDs: "u:1-13,v:1", File: "b.000007", Pos: 4},
 		`{"file":"b.000007","pos":4,"gtids":null,"snapshot":false,"transaction_id":"file=x,pos=1",` +
 			`"incremental_snapshot_collections":"[]","incremental_snapshot_maximum_key":null}`: {File: "b.000007", Pos: 4},
 		`{"schema":null,"payload":{"file":"b.000007","pos":4,"snapshot_completed":true}}`: {File: "b.000007", Pos: 4},
@@ -43,19 +44,22 @@ func TestParse(t *testing.T) {
 func TestFindInFile(t *testing.T) {
 	const shop = `{"file":"binlog.000001","pos":4327}`
 	data := offsettest.File(`["shop",{"server":"shop"}]`, shop, `["odd \"name\"",{"server":"x"}]`, "b",
-		`{"schema":null,"payload":["old",{"server":"x"}]}`, "c", `["deleted",{"server":"x"}]`, "null", `["postgres",{"server":"x","database":"y"}]`, "d")
+		`{"schema":null,"payload":["old",{"server":"x"}]}`, "c", `["deleted",{"server":"x"}]`, "null",
+		`["postgres",{"server":"x","database":"y"}]`, "d")
 	entries, err := ReadFile(data)
 	if err != nil || len(entries) != 5 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}
 	for key, want := range map[Key]string{
-		{"shop", "shop"}: shop, {`odd "name"`, "x"}: "b", {"old", "x"}: "c", {"deleted", "x"}: "", {"postgres", "x"}: "", {"sho", "shop"}: "", {"shop", "x"}: "", {"shop", ""}: shop,
+		{"shop", "shop"}: shop, {`odd "name"`, "x"}: "b", {"old", "x"}: "c", {"deleted", "x"}: "", {"postgres", "x"}: "",
+		{"sho", "shop"}: "", {"shop", "x"}: "", {"shop", ""}: shop,
 	} {
 		if got := Find(entries, key); string(got) != want {
 			t.Errorf("%v: %s", key, got)
 		}
 	}
-	if err := NotFound(entries, Key{"x", "y"}); !strings.Contains(err.Error(), `shop (topic.prefix shop), odd "name" (topic.prefix x), old (topic.prefix x)`) {
+	if err := NotFound(entries, Key{"x", "y"}); !strings.Contains(err.Error(),
+		`shop (topic.prefix shop), odd "name" (topic.prefix x), old (topic.prefix x)`) {
 		t.Error(err)
 	}
 	if err := NotFound(nil, Key{"x", "y"}); !strings.Contains(err.Error(), "nor of any other") {
@@ -102,7 +106,8 @@ func TestParseREST(t *testing.T) {
 		{`<html>`, "shop", "", "not one to GET"},
 	} {
 		got, err := ParseREST([]byte(test.body), test.server)
-		if string(got) != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+		if string(got) != test.want || (err == nil) != (test.err == "") || err != nil &&
+			!strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s of %q: %s, %v", test.body, test.server, got, err)
 		}
 	}
@@ -126,7 +131,8 @@ func TestRuns(t *testing.T) {
 		if test.value != "" {
 			value = []byte(test.value)
 		}
-		if got := Runs([]byte(test.key), value, "shop"); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+		if got := Runs([]byte(test.key), value, "shop"); (got == "") != (test.want == "") ||
+			!strings.Contains(got, test.want) {
 			t.Errorf("%s %s: %q, want %q", test.key, test.value, got, test.want)
 		}
 	}

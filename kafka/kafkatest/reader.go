@@ -34,7 +34,8 @@ type End struct {
 
 func (r Reader) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	client, err := kgo.NewClient(slices.Concat([]kgo.Opt{
-		kgo.SeedBrokers(r.Brokers...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(50 * time.Millisecond),
+		kgo.SeedBrokers(r.Brokers...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchMaxWait(50 * time.Millisecond),
 		kgo.MetadataMinAge(100 * time.Millisecond), kgo.MetadataMaxAge(2 * time.Second), kgo.UnknownTopicRetries(-1),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 	}, opts, r.Opts)...)
@@ -167,7 +168,8 @@ func (r Reader) Ends(ctx context.Context, want func(topic string) bool) ([]End, 
 	return ends, err
 }
 
-func listOffsets(ctx context.Context, client *kgo.Client, ends []End, isolation int8, at int64, into func(*End) *int64) error {
+func listOffsets(ctx context.Context, client *kgo.Client, ends []End, isolation int8, at int64,
+	into func(*End) *int64) error {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.IsolationLevel = isolation
 	for _, e := range ends {
@@ -215,8 +217,10 @@ type Follower struct {
 // Follow begins to read topics from their starts as a read_committed consumer; they
 // need not be there yet, and brokers may be away. each gets what a fetch brought and
 // the time when it came, from one goroutine. Stop it.
-func (r Reader) Follow(ctx context.Context, each func(records []Record, at time.Time), topics ...string) (*Follower, error) {
-	client, err := r.client(kgo.ConsumeTopics(topics...), kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }))
+func (r Reader) Follow(ctx context.Context, each func(records []Record, at time.Time),
+	topics ...string) (*Follower, error) {
+	client, err := r.client(kgo.ConsumeTopics(topics...),
+		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }))
 	if err != nil {
 		return nil, err
 	}

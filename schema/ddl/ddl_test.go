@@ -181,7 +181,8 @@ func TestStatements(t *testing.T) {
 		},
 		"comments": {
 			[]string{
-				"CREATE /*! TABLE */ /* , b INT */ outbox # c INT\n (-- d INT\n a INT /*!80000 , b INT *//*!99999 , c INT */ /*!100000 , d INT */ /*M! , e INT */)",
+				"CREATE /*! TABLE */ /* , b INT */ outbox # c INT\n (-- d INT\n a INT /*!80000 , b INT *//*!99999 , c INT */ " +
+					"/*!100000 , d INT */ /*M! , e INT */)",
 			},
 			"outbox(a:int,b:int)",
 		},
@@ -204,7 +205,8 @@ func TestStatements(t *testing.T) {
 		},
 		"keyed by a check": {
 			[]string{
-				"CREATE TABLE outbox (id INT, CONSTRAINT c CHECK (id > 1) ENFORCED, CONSTRAINT pk PRIMARY KEY USING BTREE (id DESC), KEY k (id), FOREIGN KEY f (id) REFERENCES x (y) ON DELETE SET NULL) ENGINE=InnoDB, COMMENT 'x'",
+				"CREATE TABLE outbox (id INT, CONSTRAINT c CHECK (id > 1) ENFORCED, CONSTRAINT pk PRIMARY KEY USING BTREE (id " +
+					"DESC), KEY k (id), FOREIGN KEY f (id) REFERENCES x (y) ON DELETE SET NULL) ENGINE=InnoDB, COMMENT 'x'",
 			},
 			"outbox(id:int!)[id]",
 		},
@@ -240,14 +242,16 @@ func TestMariaDBsStatements(t *testing.T) {
 	}{
 		"comments": {
 			[]string{
-				"CREATE TABLE outbox (a INT /*!50700 , b INT */ /*!99999 , c INT */ /*!100100 , d INT */ /*M!101000 , e INT */ /*M! , f INT*/ /*!110000 , g INT /* */ , h INT */)",
+				"CREATE TABLE outbox (a INT /*!50700 , b INT */ /*!99999 , c INT */ /*!100100 , d INT */ /*M!101000 , e INT */ " +
+					"/*M! , f INT*/ /*!110000 , g INT /* */ , h INT */)",
 			},
 			"outbox(a:int(11),d:int(11),e:int(11),f:int(11))",
 		},
 		"if": {
 			[]string{
 				"CREATE OR REPLACE TABLE outbox (a INT)",
-				"ALTER TABLE IF EXISTS outbox ADD COLUMN IF NOT EXISTS a UUID, ADD IF NOT EXISTS b UUID, DROP COLUMN IF EXISTS x, MODIFY IF EXISTS y INT, CHANGE IF EXISTS z q INT",
+				"ALTER TABLE IF EXISTS outbox ADD COLUMN IF NOT EXISTS a UUID, ADD IF NOT EXISTS b UUID, DROP COLUMN IF EXISTS " +
+					"x, MODIFY IF EXISTS y INT, CHANGE IF EXISTS z q INT",
 			},
 			"outbox(a:int(11),b:uuid)",
 		},
@@ -512,8 +516,9 @@ func TestHugeStatements(t *testing.T) {
 		"renames":     "RENAME TABLE outbox TO a" + strings.Repeat(", outbox TO a", 1<<17),
 		"columns":     "CREATE TABLE outbox (a INT" + strings.Repeat(", a INT", 1<<18) + ")",
 		"clauses":     "ALTER TABLE outbox DROP a" + strings.Repeat(", DROP a", 1<<18),
-		"added":       "ALTER TABLE outbox " + strings.Repeat("ADD (a INT"+strings.Repeat(", a INT", 8000)+"),", 40) + "FORCE",
-		"long":        "ALTER TABLE outbox COMMENT '" + strings.Repeat("x", 5<<20) + "'",
+		"added": "ALTER TABLE outbox " + strings.Repeat("ADD (a INT"+strings.Repeat(", a INT", 8000)+"),", 40) +
+			"FORCE",
+		"long": "ALTER TABLE outbox COMMENT '" + strings.Repeat("x", 5<<20) + "'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, out := apply(t, maria10, ddl.Statement{}, "CREATE TABLE outbox (a INT)", sql)

@@ -136,8 +136,10 @@ var modes = []string{
 }
 
 func bitsOf(mode string) (m ddl.Mode) {
-	for name, bit := range map[string]ddl.Mode{"ANSI_QUOTES": ddl.AnsiQuotes, "NO_BACKSLASH_ESCAPES": ddl.NoBackslashEscapes,
-		"REAL_AS_FLOAT": ddl.RealAsFloat, "STRICT_TRANS_TABLES": ddl.StrictTransTables, "STRICT_ALL_TABLES": ddl.StrictAllTables} {
+	for name, bit := range map[string]ddl.Mode{"ANSI_QUOTES": ddl.AnsiQuotes,
+		"NO_BACKSLASH_ESCAPES": ddl.NoBackslashEscapes,
+		"REAL_AS_FLOAT":        ddl.RealAsFloat, "STRICT_TRANS_TABLES": ddl.StrictTransTables,
+		"STRICT_ALL_TABLES": ddl.StrictAllTables} {
 		if strings.Contains(mode, name) {
 			m |= bit
 		}
@@ -196,7 +198,8 @@ func (r *realRun) compare(sql string, before map[schema.Name]*ddl.Table, out ddl
 	there := map[string]string{}
 	list := r.must(
 		r.reader,
-		"SELECT TABLE_NAME, TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop' AND TABLE_TYPE = 'BASE TABLE'",
+		"SELECT TABLE_NAME, TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop' AND TABLE_TYPE = "+
+			"'BASE TABLE'",
 	)
 	for i := range list.RowNumber() {
 		name, _ := list.GetString(i, 0)
@@ -247,7 +250,8 @@ func (r *realRun) table(n schema.Name, charset string) *ddl.Table {
 		infos[i] = schema.ColumnInfo{
 			Name: str(
 				0,
-			), Position: integer(1), Nullable: integer(3) != 0, DataType: str(4), ColumnType: str(5), CharLength: uint64(integer(6)),
+			), Position: integer(1), Nullable: integer(3) != 0, DataType: str(4), ColumnType: str(5),
+			CharLength: uint64(integer(6)),
 			Precision: integer(
 				7,
 			), Scale: integer(8), FSP: integer(9), Charset: str(10), Extra: str(11), Primary: integer(12) != 0,

@@ -109,7 +109,8 @@ func TestTableComparesWithTheFirst(t *testing.T) {
 }
 
 func TestFigure(t *testing.T) {
-	for want, got := range map[string]string{"1,234,567": figure(1234567, 0), "999": figure(999, 0), "1,000.5": figure(1000.5, 1), "0.25": figure(0.25, 2)} {
+	for want, got := range map[string]string{"1,234,567": figure(1234567, 0), "999": figure(999, 0),
+		"1,000.5": figure(1000.5, 1), "0.25": figure(0.25, 2)} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -122,7 +123,8 @@ func TestTargets(t *testing.T) {
 		{catchUp, oursExactly, "all"}: {90}, {catchUp, debDefault, "all"}: {10}, {catchUp, oursExactly, "peak"}: {65},
 	}}
 	text := l.targets()
-	for _, line := range []string{"defaults | ≥ 8.0 × | 9.0 × | met |", "resident in catch-up | ≤ 64 MiB | 65 MiB | **missed** |"} {
+	for _, line := range []string{"defaults | ≥ 8.0 × | 9.0 × | met |",
+		"resident in catch-up | ≤ 64 MiB | 65 MiB | **missed** |"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no line %q in\n%s", line, text)
 		}

@@ -20,7 +20,8 @@ const (
 func (l *lab) coldRows() int { return l.size(200_000, 50_000) }
 
 func prepareCatchUp(ctx context.Context, l *lab) error {
-	_, err := l.write(ctx, l.mysql, catchUp, shape{rows: l.size(1_000_000, 200_000), tables: 1, each: 1, size: payloadSize})
+	_, err := l.write(ctx, l.mysql, catchUp, shape{rows: l.size(1_000_000, 200_000), tables: 1, each: 1,
+		size: payloadSize})
 	return err
 }
 
@@ -59,10 +60,13 @@ func runCatchUp(ctx context.Context, l *lab) error {
 
 func reportCatchUp(l *lab) string {
 	s := l.spans[catchUp]
-	return fmt.Sprintf("## Catch-up\n\n%d transactions of one outbox row wait in the binlog (JSON payload of %d bytes, %d partitions). The clock starts with the process, JVM included; "+
-		"a distributed worker can't be started with its connector, so its times begin with the connector and are not compared.\n\n", s.rows, payloadSize, partitions) +
+	return fmt.Sprintf("## Catch-up\n\n%d transactions of one outbox row wait in the binlog (JSON payload of %d bytes, "+
+		"%d partitions). The clock starts with the process, JVM included; "+
+		"a distributed worker can't be started with its connector, so its times begin with the connector and are not "+
+		"compared.\n\n", s.rows, payloadSize, partitions) +
 		l.table(catchUp, []string{oursExactly, oursAtLeast, debDefault, debTuned, debExactly}, []metric{
-			{"all", "rows/s, process start to last row", 0, 1}, {"cold", fmt.Sprintf("rows/s, first %d", l.coldRows()), 0, 1}, {"warm", "rows/s, the rest", 0, 1},
+			{"all", "rows/s, process start to last row", 0, 1}, {"cold", fmt.Sprintf("rows/s, first %d", l.coldRows()), 0, 1},
+			{"warm", "rows/s, the rest", 0, 1},
 			{"cpu", "CPU seconds a million rows", 1, -1}, {"peak", "peak resident, MiB", 0, -1},
 		})
 }
@@ -89,7 +93,8 @@ func (l *lab) fetchProfile(ctx context.Context, r *running) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, profileSeconds), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d",
+		address, profileSeconds), nil)
 	if err != nil {
 		return err
 	}

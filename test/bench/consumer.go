@@ -36,7 +36,8 @@ type note struct {
 func consume(ctx context.Context, broker, topic string, rows int, each func(int, time.Time)) (*consumer, error) {
 	c := &consumer{each: each, seen: make([]bool, rows+1), changed: make(chan struct{})}
 	reader := kafkatest.Reader{Brokers: []string{broker}, Opts: []kgo.Opt{
-		kgo.FetchMaxWait(500 * time.Millisecond), kgo.FetchMinBytes(1), kgo.FetchMaxPartitionBytes(8 << 20), kgo.FetchMaxBytes(32 << 20),
+		kgo.FetchMaxWait(500 * time.Millisecond), kgo.FetchMinBytes(1), kgo.FetchMaxPartitionBytes(8 << 20),
+		kgo.FetchMaxBytes(32 << 20),
 	}}
 	var err error
 	c.follower, err = reader.Follow(ctx, c.add, topic)
@@ -151,7 +152,8 @@ func (c *consumer) check(ctx context.Context) error {
 	}
 	c.stop()
 	if missing := len(c.seen) - 1 - c.distinct; missing != 0 || c.repeated != 0 || c.strange != 0 {
-		return fmt.Errorf("the run does not count: of %d rows %d are missing, %d came twice, %d records are no rows", len(c.seen)-1, missing, c.repeated, c.strange)
+		return fmt.Errorf("the run does not count: of %d rows %d are missing, %d came twice, %d records are no rows",
+			len(c.seen)-1, missing, c.repeated, c.strange)
 	}
 	return nil
 }

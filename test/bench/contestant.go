@@ -57,7 +57,10 @@ func ours(name string) contestant {
 func debezium(name string) contestant {
 	switch name {
 	case debExactly:
-		return contestant{name: name, start: func(ctx context.Context, l *lab, j job) (*running, error) { return l.startDistributed(ctx, j) }}
+		return contestant{name: name, start: func(ctx context.Context, l *lab, j job) (*running,
+			error) {
+			return l.startDistributed(ctx, j)
+		}}
 	case debTuned:
 		return contestant{name: name, coldStart: true, start: func(ctx context.Context, l *lab, j job) (*running, error) {
 			return l.startDebezium(ctx, j, tuned())

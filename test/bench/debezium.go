@@ -82,7 +82,8 @@ func (l *lab) startDebezium(ctx context.Context, j job, more map[string]string) 
 		}
 	}
 	file := filepath.Join(j.dir, "connector.json")
-	text, err := json.Marshal(map[string]any{"name": connectorName(j.span), "config": l.debeziumConfig(j.span, j.topic, j.replay, more)})
+	text, err := json.Marshal(map[string]any{"name": connectorName(j.span),
+		"config": l.debeziumConfig(j.span, j.topic, j.replay, more)})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,8 @@ func (l *lab) startDebezium(ctx context.Context, j job, more map[string]string) 
 	if err != nil {
 		return nil, err
 	}
-	return &running{pid: worker.PID(), began: began, log: worker.LogPath(), stop: func() error { return endWorker(worker) }}, nil
+	return &running{pid: worker.PID(), began: began, log: worker.LogPath(),
+		stop: func() error { return endWorker(worker) }}, nil
 }
 
 // endWorker does not wait for an orderly end, which nobody needs any more.
@@ -112,8 +114,9 @@ func endWorker(worker *servers.Connect) error {
 // exactly once, and then the connector: the time until then does not count.
 func (l *lab) startDistributed(ctx context.Context, j job) (*running, error) {
 	worker, err := servers.StartConnect(ctx, servers.ConnectOptions{
-		Name: "connect-" + j.topic, Dir: j.dir, Kafka: l.kafka.Addr(), Heap: connectHeap, JVMArgs: connectJVM, Distributed: true,
-		Properties: append(converters(), "exactly.once.source.support=enabled"), Log: os.Stderr,
+		Name: "connect-" + j.topic, Dir: j.dir, Kafka: l.kafka.Addr(), Heap: connectHeap, JVMArgs: connectJVM,
+		Distributed: true,
+		Properties:  append(converters(), "exactly.once.source.support=enabled"), Log: os.Stderr,
 	})
 	if err != nil {
 		return nil, err
@@ -136,7 +139,8 @@ func (l *lab) startDistributed(ctx context.Context, j job) (*running, error) {
 // span as its offset if it is to replay that.
 func createStopped(ctx context.Context, url string, s *span, config map[string]string, replay bool) error {
 	name := connectorName(s)
-	if err := call(ctx, http.MethodPost, url+"/connectors", map[string]any{"name": name, "initial_state": "STOPPED", "config": config}); err != nil {
+	if err := call(ctx, http.MethodPost, url+"/connectors", map[string]any{"name": name, "initial_state": "STOPPED",
+		"config": config}); err != nil {
 		return err
 	}
 	if !replay {
@@ -160,7 +164,8 @@ func (l *lab) saveOffsets(ctx context.Context) error {
 	l.say("preparing Debezium's offsets")
 	dir := filepath.Join(l.dir, "offsets")
 	l.offsets = filepath.Join(dir, "offsets")
-	worker, err := servers.StartConnect(ctx, servers.ConnectOptions{Dir: dir, Kafka: l.kafka.Addr(), Properties: converters(), Log: os.Stderr})
+	worker, err := servers.StartConnect(ctx, servers.ConnectOptions{Dir: dir, Kafka: l.kafka.Addr(),
+		Properties: converters(), Log: os.Stderr})
 	if err != nil {
 		return err
 	}
@@ -191,7 +196,8 @@ func call(ctx context.Context, method, url string, body any) error {
 			return err
 		case code < 300:
 			return nil
-		case code != http.StatusConflict && code != http.StatusBadRequest && code != http.StatusNotFound && code < 500 || time.Now().After(until):
+		case code != http.StatusConflict && code != http.StatusBadRequest && code != http.StatusNotFound && code < 500 ||
+			time.Now().After(until):
 			return fmt.Errorf("%s %s: HTTP %d: %s", method, url, code, answer)
 		}
 		select {

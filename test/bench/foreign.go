@@ -29,8 +29,10 @@ func prepareForeign(ctx context.Context, l *lab) error {
 		statements := []string{
 			"USE " + s.database(), "CREATE TABLE noise (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a VARCHAR(255))",
 			"CREATE TABLE digits (d INT)", "INSERT INTO digits VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)",
-			"CREATE PROCEDURE single(n INT) BEGIN WHILE n > 0 DO INSERT INTO noise (a) VALUES (REPEAT('x', 250)); SET n = n - 1; END WHILE; END",
-			"CREATE PROCEDURE bulk(n INT) BEGIN WHILE n > 0 DO INSERT INTO noise (a) SELECT REPEAT('x', 250) FROM digits a, digits b, digits c, digits d; SET n = n - 1; END WHILE; END",
+			"CREATE PROCEDURE single(n INT) BEGIN WHILE n > 0 DO INSERT INTO noise (a) VALUES (REPEAT('x', 250)); SET n = n - " +
+				"1; END WHILE; END",
+			"CREATE PROCEDURE bulk(n INT) BEGIN WHILE n > 0 DO INSERT INTO noise (a) SELECT REPEAT('x', 250) FROM digits a, " +
+				"digits b, digits c, digits d; SET n = n - 1; END WHILE; END",
 			insert("outbox", "1", payloadSize),
 		}
 		if err := l.mysql.Exec(ctx, statements...); err != nil {
@@ -49,7 +51,8 @@ func prepareForeign(ctx context.Context, l *lab) error {
 		if err := g.Wait(); err != nil {
 			return err
 		}
-		if err := l.mysql.Exec(ctx, "USE "+s.database(), insert("outbox", "2", payloadSize), "FLUSH BINARY LOGS"); err != nil {
+		if err := l.mysql.Exec(ctx, "USE "+s.database(), insert("outbox", "2", payloadSize),
+			"FLUSH BINARY LOGS"); err != nil {
 			return err
 		}
 	}
@@ -109,7 +112,8 @@ func (l *lab) copyBinlog(ctx context.Context, s *span) (time.Duration, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	cmd := s.server.Tool(ctx, "mysqlbinlog", "--raw", "--read-from-remote-server", "--host="+s.server.Host(), fmt.Sprintf("--port=%d", s.server.Port()),
+	cmd := s.server.Tool(ctx, "mysqlbinlog", "--raw", "--read-from-remote-server", "--host="+s.server.Host(),
+		fmt.Sprintf("--port=%d", s.server.Port()),
 		"--user="+s.server.User(), "--result-file="+dir+"/", s.file)
 	if cmd == nil {
 		return 0, fmt.Errorf("mysqlbinlog comes with servers that are started here only")
@@ -134,8 +138,11 @@ func (l *lab) copyBinlog(ctx context.Context, s *span) (time.Duration, error) {
 }
 
 func reportForeign(l *lab) string {
-	return fmt.Sprintf("## Passing over foreign rows\n\nA binlog file of %.0f MB with transactions of one row of 250 bytes, and one of %.0f MB with transactions of 10,000 of them, all of a table that is no outbox, "+
-		"between one outbox row at the start and one at the end. MB/s between the arrivals of the two; for `%s` of the whole copy over the same network protocol. \n\n",
+	return fmt.Sprintf("## Passing over foreign rows\n\nA binlog file of %.0f MB with transactions of one row of 250 "+
+		"bytes, and one of %.0f MB with transactions of 10,000 of them, all of a table that is no outbox, "+
+		"between one outbox row at the start and one at the end. MB/s between the arrivals of the two; for `%s` of the "+
+		"whole copy over the same network protocol. \n\n",
 		l.results.median("foreign", "", "single size"), l.results.median("foreign", "", "bulk size"), mysqlbinlog) +
-		l.table("foreign", []string{oursExactly, oursAtLeast, debDefault, mysqlbinlog}, []metric{{"single", "MB/s, one-row transactions", 0, 1}, {"bulk", "MB/s, bulk", 0, 1}})
+		l.table("foreign", []string{oursExactly, oursAtLeast, debDefault, mysqlbinlog},
+			[]metric{{"single", "MB/s, one-row transactions", 0, 1}, {"bulk", "MB/s, bulk", 0, 1}})
 }

@@ -53,7 +53,8 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 	}
 	l.kafka, err = servers.StartKafka(ctx, servers.KafkaOptions{
 		Dir: filepath.Join(l.dir, "kafka"), Heap: "1g", JVMArgs: kafkaJVM, Log: os.Stderr,
-		Properties: []string{"log.segment.delete.delay.ms=1000", "log.segment.bytes=134217728", "auto.create.topics.enable=true"},
+		Properties: []string{"log.segment.delete.delay.ms=1000", "log.segment.bytes=134217728",
+			"auto.create.topics.enable=true"},
 	})
 	if err != nil {
 		return l, err
@@ -63,7 +64,8 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 }
 
 func (l *lab) startMySQL(ctx context.Context, name string) (*servers.MySQL, error) {
-	s, err := servers.StartMySQL(ctx, servers.Options{Name: name, Dir: filepath.Join(l.dir, name), Args: mysqlArgs, Log: os.Stderr})
+	s, err := servers.StartMySQL(ctx, servers.Options{Name: name, Dir: filepath.Join(l.dir, name), Args: mysqlArgs,
+		Log: os.Stderr})
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,10 @@ func runLatency(ctx context.Context, l *lab) error {
 	if l.quick {
 		return nil
 	}
-	return turns(1, l.field(oursExactly, oursAtLeast, debTuned), func(c contestant) error { return l.pace(ctx, c, highRate) })
+	return turns(1, l.field(oursExactly, oursAtLeast, debTuned), func(c contestant) error {
+		return l.pace(ctx, c,
+			highRate)
+	})
 }
 
 // highRate is more than an outbox mostly sees.
@@ -108,7 +111,8 @@ func (l *lab) probe(ctx context.Context, s *span, reading *atomic.Bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stall, fmt.Errorf("nothing is published after %v", stall))
 	defer cancel()
 	for !reading.Load() {
-		err := s.server.Exec(ctx, "INSERT INTO "+s.database()+".outbox VALUES (UUID(), 'order', 'probe', 'Probe', '{\"n\":0}')")
+		err := s.server.Exec(ctx, "INSERT INTO "+s.database()+".outbox VALUES (UUID(), 'order', 'probe', 'Probe', "+
+			"'{\"n\":0}')")
 		if err != nil {
 			return err
 		}
@@ -176,9 +180,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 func reportLatency(l *lab) string {
-	out := "## Latency\n\nOne outbox row a transaction at a steady rate; milliseconds from the answer to the COMMIT to the read_committed consumer.\n\n"
-	metrics := []metric{{"p50", "p50, ms", 1, -1}, {"p99", "p99, ms", 1, -1}, {"p99.9", "p99.9, ms", 1, -1}, {"kept", "rate kept, %", 0, 0}, {"cpu", "CPU, % of a core", 1, -1}, {"rss", "resident, MiB", 0, -1}}
-	out += "1,000 rows/s:\n\n" + l.table("latency 1000", []string{oursExactly, oursAtLeast, debDefault, debTuned, debExactly}, append(metrics, metric{"idle", "CPU when idle, % of a core", 2, 0}))
+	out := "## Latency\n\nOne outbox row a transaction at a steady rate; milliseconds from the answer to the COMMIT to " +
+		"the read_committed consumer.\n\n"
+	metrics := []metric{{"p50", "p50, ms", 1, -1}, {"p99", "p99, ms", 1, -1}, {"p99.9", "p99.9, ms", 1, -1},
+		{"kept", "rate kept, %", 0, 0}, {"cpu", "CPU, % of a core", 1, -1}, {"rss", "resident, MiB", 0, -1}}
+	out += "1,000 rows/s:\n\n" + l.table("latency 1000", []string{oursExactly, oursAtLeast, debDefault, debTuned,
+		debExactly}, append(metrics, metric{"idle", "CPU when idle, % of a core", 2, 0}))
 	if t := l.table(fmt.Sprintf("latency %d", highRate), []string{oursExactly, oursAtLeast, debTuned}, metrics); t != "" {
 		out += fmt.Sprintf("\n%s rows/s, one round:\n\n%s", figure(highRate, 0), t)
 	}

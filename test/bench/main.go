@@ -44,7 +44,8 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each scenario; 0 is three, or with -quick one")
 	flags.StringVar(&o.out, "out", "", "file to write the page to; printed when empty")
 	flags.StringVar(&o.against, "against", "debezium", "debezium, or nothing to measure this program alone")
-	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles of this program, one for each of its catch-up runs; they cost some of its speed")
+	flags.StringVar(&o.profile, "profile", "",
+		"folder for CPU profiles of this program, one for each of its catch-up runs; they cost some of its speed")
 	flags.BoolVar(&o.keep, "keep", false, "keep logs and data")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -48,7 +48,8 @@ func (l *lab) seed(ctx context.Context, s *span) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, terminateLimit)
 	defer cancel()
-	if _, err := p.Await(ctx, "it streams", func(c harness.ConnectorStatus) bool { return c.Phase == "streaming" }); err != nil {
+	if _, err := p.Await(ctx, "it streams",
+		func(c harness.ConnectorStatus) bool { return c.Phase == "streaming" }); err != nil {
 		return err
 	}
 	return p.Terminate(ctx)

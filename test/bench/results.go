@@ -52,7 +52,8 @@ func (r results) cell(scenario, contestant string, m metric) string {
 	case 1:
 		return figure(list[0], m.digits)
 	}
-	return fmt.Sprintf("%s (%s–%s)", figure(median(list), m.digits), figure(slices.Min(list), m.digits), figure(slices.Max(list), m.digits))
+	return fmt.Sprintf("%s (%s–%s)", figure(median(list), m.digits), figure(slices.Min(list), m.digits),
+		figure(slices.Max(list), m.digits))
 }
 
 // figure prints a figure with commas between thousands.
@@ -96,10 +97,12 @@ func (l *lab) table(scenario string, contestants []string, metrics []metric) str
 }
 
 func (l *lab) ratio(scenario, first, other string, m metric) string {
-	if first == other || m.better == 0 || !l.results.has(scenario, first, m.name) || !l.results.has(scenario, other, m.name) {
+	if first == other || m.better == 0 || !l.results.has(scenario, first, m.name) ||
+		!l.results.has(scenario, other, m.name) {
 		return ""
 	}
-	return " [" + times(l.results.median(scenario, first, m.name), l.results.median(scenario, other, m.name), m.better) + "]"
+	return " [" + times(l.results.median(scenario, first, m.name), l.results.median(scenario, other, m.name), m.better) +
+		"]"
 }
 
 func times(first, other float64, better int) string {

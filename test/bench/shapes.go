@@ -23,8 +23,10 @@ func (l *lab) variants() []variant {
 		{"one-partition", "1 partition", "plain", 1, plain, true},
 		{"fifty-partitions", "50 partitions", "plain", 50, plain, true},
 		{"ten", "10 rows a transaction", "ten", partitions, shape{rows: rows, tables: 1, each: 10, size: payloadSize}, false},
-		{"wide", "payload of 2,000 bytes", "wide", partitions, shape{rows: rows / 2, tables: 1, each: 1, size: 2000}, l.quick},
-		{"tables", "100 outbox tables, in turn", "tables", partitions, shape{rows: rows, tables: 100, each: 1, size: payloadSize}, l.quick},
+		{"wide", "payload of 2,000 bytes", "wide", partitions, shape{rows: rows / 2, tables: 1, each: 1, size: 2000},
+			l.quick},
+		{"tables", "100 outbox tables, in turn", "tables", partitions, shape{rows: rows, tables: 100, each: 1,
+			size: payloadSize}, l.quick},
 	}
 }
 
@@ -79,6 +81,7 @@ func reportShapes(l *lab) string {
 	for _, v := range l.variants() {
 		metrics = append(metrics, metric{v.name, v.what, 0, 1})
 	}
-	return fmt.Sprintf("## Other shapes\n\nThe same with one thing changed: rows/s from the first tenth of %d rows to the last (half as many rows of 2,000 bytes), %d rounds.\n\n", l.variants()[0].shape.rows, l.shapeRounds()) +
+	return fmt.Sprintf("## Other shapes\n\nThe same with one thing changed: rows/s from the first tenth of %d rows to "+
+		"the last (half as many rows of 2,000 bytes), %d rounds.\n\n", l.variants()[0].shape.rows, l.shapeRounds()) +
 		l.columns("shapes", []string{oursExactly, debTuned}, metrics)
 }

@@ -50,8 +50,10 @@ func prepareLarge(ctx context.Context, l *lab) error {
 		number = append(number, fmt.Sprintf("%s.d * 1%s", d, strings.Repeat("0", i)))
 	}
 	into, values, _ := strings.Cut(insert("outbox", "n", largeSize), " VALUES (")
-	statement := fmt.Sprintf("%s SELECT %s FROM (SELECT 1 + %s AS n FROM %s) numbers", into, strings.TrimSuffix(values, ")"), strings.Join(number, " + "), strings.Join(from, ", "))
-	return l.mysql.Exec(ctx, "USE "+s.database(), "CREATE TABLE digits (d INT)", "INSERT INTO digits VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)", statement)
+	statement := fmt.Sprintf("%s SELECT %s FROM (SELECT 1 + %s AS n FROM %s) numbers", into,
+		strings.TrimSuffix(values, ")"), strings.Join(number, " + "), strings.Join(from, ", "))
+	return l.mysql.Exec(ctx, "USE "+s.database(), "CREATE TABLE digits (d INT)",
+		"INSERT INTO digits VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)", statement)
 }
 
 func runLarge(ctx context.Context, l *lab) error {
@@ -73,8 +75,10 @@ func runLarge(ctx context.Context, l *lab) error {
 }
 
 func reportLarge(l *lab) string {
-	return fmt.Sprintf("## One large transaction\n\n%d outbox rows of %d bytes in one transaction, one round.\n\n", l.spans["large"].rows, largeSize) +
-		l.table("large", []string{oursExactly, oursAtLeast, debDefault}, []metric{{"time", "seconds from process start to last row", 1, -1}, {"peak", "peak resident, MiB", 0, -1}})
+	return fmt.Sprintf("## One large transaction\n\n%d outbox rows of %d bytes in one transaction, one round.\n\n",
+		l.spans["large"].rows, largeSize) +
+		l.table("large", []string{oursExactly, oursAtLeast, debDefault}, []metric{{"time",
+			"seconds from process start to last row", 1, -1}, {"peak", "peak resident, MiB", 0, -1}})
 }
 
 // gtids: a position of many servers and gaps.
@@ -123,6 +127,8 @@ func runGTIDs(ctx context.Context, l *lab) error {
 }
 
 func reportGTIDs(l *lab) string {
-	return fmt.Sprintf("## A large GTID set\n\nCatch-up as under other shapes, with a position of one server and with one of %d servers with %d intervals each.\n\n", manyUUIDs, manyIntervals) +
-		l.table("gtids", []string{oursExactly, oursAtLeast}, []metric{{"plain", "rows/s, one server", 0, 0}, {"gtids", "rows/s, large set", 0, 0}})
+	return fmt.Sprintf("## A large GTID set\n\nCatch-up as under other shapes, with a position of one server and with "+
+		"one of %d servers with %d intervals each.\n\n", manyUUIDs, manyIntervals) +
+		l.table("gtids", []string{oursExactly, oursAtLeast}, []metric{{"plain", "rows/s, one server", 0, 0},
+			{"gtids", "rows/s, large set", 0, 0}})
 }

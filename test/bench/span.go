@@ -124,6 +124,7 @@ func fillProcedure(of shape) string {
 func insert(table, n string, size int) string {
 	const order = `,"customer":"customer-17","total":129.95,"lines":[{"sku":"AB-1001","count":2,"price":49.95},{"sku":"CD-2002","count":1,"price":30.05}],"note":"`
 	return fmt.Sprintf("INSERT INTO %s (id, aggregatetype, aggregateid, type, payload) VALUES "+
-		"(CONCAT('00000000-0000-4000-8000-', LPAD(HEX(%[2]s), 12, '0')), 'order', CONCAT('customer-', MOD(%[2]s, 1000)), 'OrderPlaced', "+
+		"(CONCAT('00000000-0000-4000-8000-', LPAD(HEX(%[2]s), 12, '0')), 'order', CONCAT('customer-', MOD(%[2]s, 1000)), "+
+		"'OrderPlaced', "+
 		`CONCAT('{"n":', %[2]s, '%[3]s', '%[4]s"}'))`, table, n, order, strings.Repeat("x", max(0, size-len(order)-15)))
 }

@@ -37,18 +37,23 @@ func targets() []target {
 	return []target{
 		{"catch-up, all rows, against Debezium's defaults", 8, 1, "×", 1, ratioOf(catchUp, "all", oursExactly, debDefault)},
 		{"catch-up, all rows, against Debezium tuned", 8, 1, "×", 1, ratioOf(catchUp, "all", oursExactly, debTuned)},
-		{"catch-up, first rows after a cold start, against Debezium's defaults", 12, 1, "×", 1, ratioOf(catchUp, "cold", oursExactly, debDefault)},
+		{"catch-up, first rows after a cold start, against Debezium's defaults", 12, 1, "×", 1,
+			ratioOf(catchUp, "cold", oursExactly, debDefault)},
 		{"catch-up, exactly_once of at_least_once", 0.9, 1, "×", 2, ratioOf(catchUp, "all", oursExactly, oursAtLeast)},
 		{"CPU of a row, of that of Debezium's defaults", 0.1, -1, "×", 2, ratioOf(catchUp, "cpu", oursExactly, debDefault)},
 		{"resident in catch-up", 64, -1, "MiB", 0, value(catchUp, "peak", oursExactly)},
-		{"foreign rows, one-row transactions, against mysqlbinlog --raw", 2.5, 1, "×", 1, ratioOf("foreign", "single", oursExactly, mysqlbinlog)},
-		{"foreign rows, bulk, against mysqlbinlog --raw", 1.2, 1, "×", 1, ratioOf("foreign", "bulk", oursExactly, mysqlbinlog)},
-		{"foreign rows, one-row transactions, against Debezium's defaults", 4, 1, "×", 1, ratioOf("foreign", "single", oursExactly, debDefault)},
+		{"foreign rows, one-row transactions, against mysqlbinlog --raw", 2.5, 1, "×", 1,
+			ratioOf("foreign", "single", oursExactly, mysqlbinlog)},
+		{"foreign rows, bulk, against mysqlbinlog --raw", 1.2, 1, "×", 1,
+			ratioOf("foreign", "bulk", oursExactly, mysqlbinlog)},
+		{"foreign rows, one-row transactions, against Debezium's defaults", 4, 1, "×", 1,
+			ratioOf("foreign", "single", oursExactly, debDefault)},
 		{"latency at 1,000 rows/s, exactly_once, p50", 7, -1, "ms", 1, value("latency 1000", "p50", oursExactly)},
 		{"latency at 1,000 rows/s, exactly_once, p99", 25, -1, "ms", 1, value("latency 1000", "p99", oursExactly)},
 		{"latency at 1,000 rows/s, at_least_once, p50", 3, -1, "ms", 1, value("latency 1000", "p50", oursAtLeast)},
 		{"latency at 1,000 rows/s, at_least_once, p99", 10, -1, "ms", 1, value("latency 1000", "p99", oursAtLeast)},
-		{"latency at 1,000 rows/s, at_least_once p50 of that of Debezium tuned", 1. / 3, -1, "×", 2, ratioOf("latency 1000", "p50", oursAtLeast, debTuned)},
+		{"latency at 1,000 rows/s, at_least_once p50 of that of Debezium tuned", 1. / 3, -1, "×", 2,
+			ratioOf("latency 1000", "p50", oursAtLeast, debTuned)},
 		{"CPU when idle", 0.5, -1, "% of a core", 2, value("latency 1000", "idle", oursExactly)},
 		{"resident at 1,000 rows/s", 64, -1, "MiB", 0, value("latency 1000", "rss", oursExactly)},
 		{"first event after the start", 0.5, -1, "s", 2, value("start", "first", oursExactly)},
@@ -91,7 +96,8 @@ func (l *lab) targets() string {
 		if t.want != float64(int(t.want)) {
 			digits = max(digits, 1)
 		}
-		fmt.Fprintf(&b, "| %s | %s %s %s | %s %s | %s |\n", t.what, sign, figure(t.want, digits), t.unit, figure(got, t.digits), t.unit, word)
+		fmt.Fprintf(&b, "| %s | %s %s %s | %s %s | %s |\n", t.what, sign, figure(t.want, digits), t.unit,
+			figure(got, t.digits), t.unit, word)
 	}
 	return b.String()
 }

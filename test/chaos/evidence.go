@@ -18,7 +18,8 @@ import (
 
 // readTopic reads a topic as a read_committed consumer up to its end, with the
 // markers of transactions.
-func readTopic(ctx context.Context, brokers []string, topic string, take func(*kgo.Record) error) ([]judge.Ends, error) {
+func readTopic(ctx context.Context, brokers []string, topic string,
+	take func(*kgo.Record) error) ([]judge.Ends, error) {
 	reader := kafkatest.Reader{Brokers: brokers}
 	ends, err := reader.Ends(ctx, kafkatest.Only(topic))
 	if err != nil {
@@ -93,7 +94,8 @@ func (s *Stage) readBinlog(ctx context.Context) ([]judge.Commit, *position.Set, 
 		return nil, nil, err
 	}
 	syncer := replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
-		ServerID: 4_000_000_000, Flavor: source.Flavor(), Host: source.Host(), Port: uint16(source.Port()), User: source.User(), Password: source.Password(),
+		ServerID: 4_000_000_000, Flavor: source.Flavor(), Host: source.Host(), Port: uint16(source.Port()),
+		User: source.User(), Password: source.Password(),
 		DisableRetrySync: true, Logger: quiet,
 	})
 	defer syncer.Close()

@@ -185,7 +185,8 @@ func (f Failovers) String() string {
 	if len(f.Gap) == 0 {
 		return f.How + " was not measured"
 	}
-	out := fmt.Sprintf("%-8s %3d times: without delivery median %v, worst %v", f.How, len(f.Gap), rounded(median(f.Gap)), rounded(slices.Max(f.Gap)))
+	out := fmt.Sprintf("%-8s %3d times: without delivery median %v, worst %v", f.How, len(f.Gap), rounded(median(f.Gap)),
+		rounded(slices.Max(f.Gap)))
 	for _, name := range slices.Sorted(maps.Keys(f.Phases)) {
 		out += fmt.Sprintf("; %s %v", name, rounded(median(f.Phases[name])))
 	}

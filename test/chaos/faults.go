@@ -62,7 +62,8 @@ func (s *Stage) begin(ctx context.Context, step plan.Step) (end undo, on string,
 		return s.leaderless(ctx, step)
 	case plan.SlowBrokers:
 		rate := float64(60_000 + step.Number%140_000)
-		return func(ctx context.Context) error { return s.quota(ctx, nil) }, fmt.Sprintf("%.0f bytes/s", rate), s.quota(ctx, &rate)
+		return func(ctx context.Context) error { return s.quota(ctx, nil) }, fmt.Sprintf("%.0f bytes/s", rate),
+			s.quota(ctx, &rate)
 	case plan.Outage:
 		return s.outage, "all servers", s.killServers()
 	case plan.LateRequests, plan.LostRequests, plan.StallRequests:
@@ -181,13 +182,15 @@ func rules(kind plan.Kind) []kproxy.Rule {
 	switch kind {
 	case plan.LateRequests:
 		return []kproxy.Rule{
-			rule(kmsg.EndTxn, kproxy.Late, .07, ms, 30*ms), rule(kmsg.EndTxn, kproxy.Copy, .03, ms, 60*ms), rule(kmsg.EndTxn, kproxy.Lose, .01, 0, 0),
+			rule(kmsg.EndTxn, kproxy.Late, .07, ms, 30*ms), rule(kmsg.EndTxn, kproxy.Copy, .03, ms, 60*ms),
+			rule(kmsg.EndTxn, kproxy.Lose, .01, 0, 0),
 			rule(kmsg.EndTxn, kproxy.Slow, .05, 5*ms, 250*ms), rule(kmsg.Produce, kproxy.Slow, .05, 5*ms, 50*ms),
 		}
 	case plan.StallRequests:
 		least := requestTimeout
 		return []kproxy.Rule{
-			rule(kmsg.EndTxn, kproxy.Stall, .03, least, least+60*ms), rule(kmsg.InitProducerID, kproxy.Stall, .2, least, least+60*ms),
+			rule(kmsg.EndTxn, kproxy.Stall, .03, least, least+60*ms), rule(kmsg.InitProducerID, kproxy.Stall, .2, least,
+				least+60*ms),
 			rule(kmsg.EndTxn, kproxy.Slow, .02, 500*ms, 1500*ms),
 		}
 	}
@@ -197,7 +200,8 @@ func rules(kind plan.Kind) []kproxy.Rule {
 		if key == kmsg.InitProducerID {
 			few = .04
 		}
-		all = append(all, rule(key, kproxy.Slow, 5*few, 5*ms, 250*ms), rule(key, kproxy.Lose, few, 0, 0), rule(key, kproxy.Drop, few, 0, 0),
+		all = append(all, rule(key, kproxy.Slow, 5*few, 5*ms, 250*ms), rule(key, kproxy.Lose, few, 0, 0),
+			rule(key, kproxy.Drop, few, 0, 0),
 			rule(key, kproxy.Late, few, ms, 30*ms), rule(key, kproxy.Copy, few/2, ms, 60*ms))
 	}
 	return all
@@ -238,7 +242,8 @@ func (s *Stage) outage(ctx context.Context) error {
 			continue
 		}
 		for name, value := range metrics {
-			if value != 0 && (strings.HasPrefix(name, "binlog_outbox_connector_streaming{") || strings.HasPrefix(name, "binlog_outbox_source_connected{")) {
+			if value != 0 && (strings.HasPrefix(name, "binlog_outbox_connector_streaming{") ||
+				strings.HasPrefix(name, "binlog_outbox_source_connected{")) {
 				errs = append(errs, fmt.Errorf("while the servers are gone the leader %s says %s %v", n.name, name, value))
 			}
 		}

@@ -74,7 +74,8 @@ func (s *Stage) strangers(n *node) undo {
 	return func(ctx context.Context) error {
 		defer all.Wait()
 		defer leave()
-		ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, fmt.Errorf("while %d strangers are at its port, node %s has no leader", strangerCount, n.name))
+		ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second,
+			fmt.Errorf("while %d strangers are at its port, node %s has no leader", strangerCount, n.name))
 		defer cancel()
 		for {
 			if st, _, err := n.status(ctx); err == nil && st.Leader != "" {

@@ -63,7 +63,8 @@ func (s *Stage) leaderless(ctx context.Context, step plan.Step) (undo, string, e
 
 // leaderOf asks brokers who leads a partition: -1 when they say that nobody does.
 func (s *Stage) leaderOf(ctx context.Context, name string, partition int32, brokers []string) (int32, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RequestTimeoutOverhead(2*time.Second), kgo.RetryTimeout(5*time.Second))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RequestTimeoutOverhead(2*time.Second),
+		kgo.RetryTimeout(5*time.Second))
 	if err != nil {
 		return 0, err
 	}

@@ -173,7 +173,8 @@ func (n *node) usage(ctx context.Context) (judge.Usage, error) {
 		return judge.Usage{}, err
 	}
 	return judge.Usage{
-		Goroutines: int(metrics["go_goroutines"]), Files: int(metrics["process_open_fds"]), RSS: int64(metrics["process_resident_memory_bytes"]),
+		Goroutines: int(metrics["go_goroutines"]), Files: int(metrics["process_open_fds"]),
+		RSS: int64(metrics["process_resident_memory_bytes"]),
 	}, nil
 }
 

@@ -52,21 +52,28 @@ func (r *Results) reports(b *strings.Builder) {
 			takeovers[k] += n
 		}
 		all, length = all+x.Sum(), length+x.Length
-		rows, records, missing, repeated = rows+x.Counts.Rows, records+x.Counts.Records, missing+x.Counts.Missing, repeated+x.Counts.Repeated
+		rows, records, missing, repeated = rows+x.Counts.Rows, records+x.Counts.Records, missing+x.Counts.Missing,
+			repeated+x.Counts.Repeated
 		transactions, rolledBack = transactions+x.Transactions, rolledBack+x.Counts.RolledBack
 		if x.Broken == nil {
 			kept++
 		}
 		seeds += fmt.Sprintf(" %d", x.Seed)
 	}
-	fmt.Fprintf(b, "%d runs, %v, seeds%s; %d rows in %d transactions of Kafka, %d transactions rolled back.\n\n", len(r.Reports), length.Round(time.Second), seeds, rows, transactions, rolledBack)
+	fmt.Fprintf(b, "%d runs, %v, seeds%s; %d rows in %d transactions of Kafka, %d transactions rolled back.\n\n",
+		len(r.Reports), length.Round(time.Second), seeds, rows, transactions, rolledBack)
 	fmt.Fprintf(b, "| fault | times | takeovers |\n|---|---|---|\n")
-	for _, k := range slices.SortedFunc(maps.Keys(faults), func(a, b plan.Kind) int { return cmp.Compare(string(a), string(b)) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(faults), func(a, b plan.Kind) int {
+		return cmp.Compare(string(a),
+			string(b))
+	}) {
 		fmt.Fprintf(b, "| %s | %d | %d |\n", k, faults[k], takeovers[k])
 	}
-	fmt.Fprintf(b, "\n%d takeovers; %d rows lost, %d doubled; every promise kept in %d of %d runs.", all, missing, repeated, kept, len(r.Reports))
+	fmt.Fprintf(b, "\n%d takeovers; %d rows lost, %d doubled; every promise kept in %d of %d runs.", all, missing,
+		repeated, kept, len(r.Reports))
 	if kept == len(r.Reports) && all > 0 {
-		fmt.Fprintf(b, " None of %d takeovers broke one, so with 95 %% confidence fewer than %.2g %% do (3/N).", all, 300/float64(all))
+		fmt.Fprintf(b, " None of %d takeovers broke one, so with 95 %% confidence fewer than %.2g %% do (3/N).", all,
+			300/float64(all))
 	}
 	fmt.Fprintf(b, "\n\n")
 	for _, x := range r.Reports {
@@ -78,7 +85,8 @@ func (r *Results) reports(b *strings.Builder) {
 
 // machine says what ran the run.
 func machine() string {
-	out := fmt.Sprintf("binlog-outbox %s, %s, %d CPUs, %s/%s", revision(), runtime.Version(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	out := fmt.Sprintf("binlog-outbox %s, %s, %d CPUs, %s/%s", revision(), runtime.Version(), runtime.NumCPU(),
+		runtime.GOOS, runtime.GOARCH)
 	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
 		if line, _, ok := strings.Cut(string(b), "\n"); ok {
 			out += ", " + strings.Join(strings.Fields(line), " ")

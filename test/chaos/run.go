@@ -27,7 +27,8 @@ var quiet = slog.New(slog.DiscardHandler)
 // load is what is written while faults come: little enough that a machine of two
 // cores keeps up, of every sort of transaction.
 func load(o Options) workload.Load {
-	l := workload.Load{PerSecond: 250, Writers: 4, Batch: 2, MaxRows: 5, Size: 200, RolledBack: 5, Savepoint: 10, Compressed: 5, Foreign: 10, Tidy: 5}
+	l := workload.Load{PerSecond: 250, Writers: 4, Batch: 2, MaxRows: 5, Size: 200, RolledBack: 5, Savepoint: 10,
+		Compressed: 5, Foreign: 10, Tidy: 5}
 	if o.PerSecond > 0 {
 		l.PerSecond = o.PerSecond
 	}
@@ -53,7 +54,8 @@ func Run(ctx context.Context, o Options, p plan.Plan, length time.Duration) (_ *
 	if err != nil {
 		return nil, fmt.Errorf("setting the stage: %w", err)
 	}
-	r := &run{Stage: stage, began: time.Now(), report: &Report{Seed: p.Seed, Brokers: len(stage.kafka.Brokers), Nodes: len(stage.nodes)}}
+	r := &run{Stage: stage, began: time.Now(), report: &Report{Seed: p.Seed, Brokers: len(stage.kafka.Brokers),
+		Nodes: len(stage.nodes)}}
 	if r.watch, err = startWatch(ctx, stage.addrs()); err != nil {
 		return nil, err
 	}
@@ -172,7 +174,8 @@ func (r *run) disturb(ctx context.Context, p plan.Plan, length time.Duration) er
 	// Leading costs more than following, and anybody may lead now.
 	var most judge.Usage
 	for _, u := range before {
-		most = judge.Usage{Goroutines: max(most.Goroutines, u.Goroutines), Files: max(most.Files, u.Files), RSS: max(most.RSS, u.RSS)}
+		most = judge.Usage{Goroutines: max(most.Goroutines, u.Goroutines), Files: max(most.Files, u.Files),
+			RSS: max(most.RSS, u.RSS)}
 	}
 	for i, n := range r.nodes {
 		r.evidence.Processes = append(r.evidence.Processes, judge.Process{Node: n.name, Before: most, After: after[i]})
@@ -313,7 +316,8 @@ func (r *run) gather(ctx context.Context) error {
 	}
 	e := &r.evidence
 	e.Live = r.watch.stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("reading the topics took too long: is a transaction open?"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute,
+		errors.New("reading the topics took too long: is a transaction open?"))
 	defer cancel()
 	var seen []history.Seen
 	e.Data = make([][]judge.Entry, partitions)

@@ -82,7 +82,8 @@ func NewStage(ctx context.Context, o Options) (*Stage, error) {
 	}
 	s := &Stage{options: o, random: rand.New(rand.NewPCG(o.Seed, 5))}
 	for i := range o.Nodes {
-		s.nodes = append(s.nodes, &node{name: "n" + strconv.Itoa(i+1), number: i, requests: kproxy.New(), peers: map[string]*servers.Proxy{}})
+		s.nodes = append(s.nodes, &node{name: "n" + strconv.Itoa(i+1), number: i, requests: kproxy.New(),
+			peers: map[string]*servers.Proxy{}})
 	}
 	var group errgroup.Group
 	group.Go(func() (err error) {
@@ -98,7 +99,8 @@ func NewStage(ctx context.Context, o Options) (*Stage, error) {
 	if err := group.Wait(); err != nil {
 		return s, err
 	}
-	shop, err := workload.Create(ctx, s, workload.Options{Database: database, Aggregate: "chaos", Partitions: partitions, Keys: 200, Seed: o.Seed})
+	shop, err := workload.Create(ctx, s, workload.Options{Database: database, Aggregate: "chaos", Partitions: partitions,
+		Keys: 200, Seed: o.Seed})
 	if err != nil {
 		return s, err
 	}

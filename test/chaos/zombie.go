@@ -54,7 +54,8 @@ func Outages(ctx context.Context, o Options, times int, gone time.Duration) (*Re
 
 // Runs plays one plan after the other until the time is over, each on a new stage.
 // change may change what the plans are made from.
-func Runs(ctx context.Context, o Options, total, each time.Duration, change func(*plan.Options), report func(*Report)) error {
+func Runs(ctx context.Context, o Options, total, each time.Duration, change func(*plan.Options),
+	report func(*Report)) error {
 	deadline := time.Now().Add(total)
 	for n := 0; n == 0 || time.Until(deadline) > each/2; n++ {
 		length := min(each, max(time.Minute, time.Until(deadline)-time.Minute))
@@ -63,7 +64,8 @@ func Runs(ctx context.Context, o Options, total, each time.Duration, change func
 		change(&po)
 		one := o
 		one.Dir = filepath.Join(o.Dir, strconv.Itoa(n))
-		o.logf("seed %d; to repeat its plan: go run ./test/chaos/cmd -seed %d -time %v -sources %d -brokers %d", o.Seed, o.Seed, length, max(1, o.Sources), max(1, o.Brokers))
+		o.logf("seed %d; to repeat its plan: go run ./test/chaos/cmd -seed %d -time %v -sources %d -brokers %d", o.Seed,
+			o.Seed, length, max(1, o.Sources), max(1, o.Brokers))
 		r, err := Run(ctx, one, plan.Make(o.Seed, po), length)
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", o.Seed, err)

@@ -73,7 +73,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	c := &process{binary: binary, config: filepath.Join(dir, "binlog-outbox.yaml"), log: filepath.Join(dir, "connector.log")}
+	c := &process{binary: binary, config: filepath.Join(dir, "binlog-outbox.yaml"),
+		log: filepath.Join(dir, "connector.log")}
 	if err := writeConfig(c.config, dir, mysql, broker); err != nil {
 		return err
 	}
@@ -123,7 +124,8 @@ func startKafka(ctx context.Context, out io.Writer) (addr string, closeIt func()
 	if ctx.Err() != nil {
 		return "", nil, err
 	}
-	fmt.Fprintf(out, "No real Kafka can be had here (%v).\nThe demo goes on with an embedded FAKE broker, which keeps nothing on disk.\n", err)
+	fmt.Fprintf(out, "No real Kafka can be had here (%v).\nThe demo goes on with an embedded FAKE broker, which keeps "+
+		"nothing on disk.\n", err)
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		return "", nil, fmt.Errorf("starting the embedded broker: %w", err)

@@ -97,7 +97,8 @@ func (r *reader) count(out io.Writer, ids map[string]bool) error {
 		}
 	}
 	r.mu.Unlock()
-	fmt.Fprintf(out, "\n== written %d, received %d, lost %d, duplicated %d, invented %d\n", len(ids), received, lost, twice, invented)
+	fmt.Fprintf(out, "\n== written %d, received %d, lost %d, duplicated %d, invented %d\n", len(ids), received, lost,
+		twice, invented)
 	if lost+invented+twice > 0 {
 		return fmt.Errorf("a promise was broken: %d lost, %d duplicated, %d invented", lost, twice, invented)
 	}

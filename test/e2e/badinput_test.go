@@ -32,7 +32,8 @@ connectors:
 	}{
 		{"unknown key", "port: 1", "prot: 1", []string{"node.yaml:5:", "prot", "port"}},
 		{"wrong type", "port: 1", "port: many", []string{"node.yaml:5:", "port", "many"}},
-		{"unknown word", "at_least_once", "sometimes", []string{"node.yaml:6:", "sometimes", "at_least_once", "exactly_once"}},
+		{"unknown word", "at_least_once", "sometimes", []string{"node.yaml:6:", "sometimes", "at_least_once",
+			"exactly_once"}},
 		{"required key missing", "user: cdc, ", "", []string{"user"}},
 		{"not YAML", "connectors:", "connectors: [", []string{"node.yaml"}},
 	}
@@ -101,7 +102,8 @@ func TestBadSource(t *testing.T) {
 			want: []string{"shop.outbox"},
 		},
 		{
-			name: "missing columns", setUp: []string{"ALTER TABLE outbox DROP COLUMN aggregateid, DROP COLUMN payload, DROP COLUMN type"},
+			name: "missing columns", setUp: []string{"ALTER TABLE outbox DROP COLUMN aggregateid, DROP COLUMN payload, DROP " +
+				"COLUMN type"},
 			want: []string{"aggregateid", "payload", "type", "shop.outbox"},
 		},
 		{
@@ -118,7 +120,8 @@ func TestBadSource(t *testing.T) {
 		{
 			name: "half of the grants",
 			setUp: []string{
-				"CREATE USER IF NOT EXISTS half@'%' IDENTIFIED BY 'half-password'", "GRANT SELECT, REPLICATION CLIENT ON *.* TO half@'%'",
+				"CREATE USER IF NOT EXISTS half@'%' IDENTIFIED BY 'half-password'",
+				"GRANT SELECT, REPLICATION CLIENT ON *.* TO half@'%'",
 			},
 			play: func(t *testing.T) play {
 				t.Helper()
@@ -156,7 +159,8 @@ func TestBadSource(t *testing.T) {
 				s.sql(tt.setUp...)
 			}
 			s.start()
-			status := s.await("there is an error", 30*time.Second, func(c harness.ConnectorStatus) bool { return c.LastError != nil })
+			status := s.await("there is an error", 30*time.Second,
+				func(c harness.ConnectorStatus) bool { return c.LastError != nil })
 			t.Logf("%s: %s: %s", status.State, status.LastError.Code, status.LastError.Message)
 			for _, word := range tt.want {
 				if !strings.Contains(status.LastError.Message, word) {
@@ -213,7 +217,8 @@ func TestPurgedPosition(t *testing.T) {
 			write()
 			s.purge()
 			s.start()
-			status := s.await("it has failed", 30*time.Second, func(c harness.ConnectorStatus) bool { return c.State == "failed" })
+			status := s.await("it has failed", 30*time.Second,
+				func(c harness.ConnectorStatus) bool { return c.State == "failed" })
 			t.Logf("%s: %s", status.LastError.Code, status.LastError.Message)
 			if !strings.Contains(strings.ToLower(status.LastError.Message), "purged") {
 				t.Error("the reason does not say that the binlog was purged")
@@ -234,7 +239,8 @@ func TestPurgedPosition(t *testing.T) {
 func (s *stage) purge() {
 	s.t.Helper()
 	ctx := s.t.Context()
-	dumps, err := s.play.server.Query(ctx, "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
+	dumps, err := s.play.server.Query(ctx,
+		"SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -263,7 +269,8 @@ func TestKafkaUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.start()
-	status := s.await("Kafka is missed", 30*time.Second, func(c harness.ConnectorStatus) bool { return c.LastError != nil })
+	status := s.await("Kafka is missed", 30*time.Second,
+		func(c harness.ConnectorStatus) bool { return c.LastError != nil })
 	t.Logf("%s: %s: %s", status.State, status.LastError.Code, status.LastError.Message)
 	if !strings.Contains(status.LastError.Message, theLab.kafka.Addr()) {
 		t.Errorf("the reason does not name the broker %s", theLab.kafka.Addr())

@@ -25,7 +25,8 @@ func (s *stage) subcommand(args ...string) (out string, code int) {
 	if err != nil && !errors.As(err, &exit) {
 		s.t.Fatal(err)
 	}
-	s.t.Logf("%s: exit code %d\n%s%s", strings.Join(args, " "), cmd.ProcessState.ExitCode(), stdout.String(), stderr.String())
+	s.t.Logf("%s: exit code %d\n%s%s", strings.Join(args, " "), cmd.ProcessState.ExitCode(), stdout.String(),
+		stderr.String())
 	return stdout.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -41,7 +42,8 @@ func TestProbe(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d for servers that are in order", code)
 	}
-	for _, word := range []string{"binlog_format", "binlog_row_image", "gtid_mode", "right to read the binlog", "table shop.outbox", "retention", "Kafka"} {
+	for _, word := range []string{"binlog_format", "binlog_row_image", "gtid_mode", "right to read the binlog",
+		"table shop.outbox", "retention", "Kafka"} {
 		if !strings.Contains(out, word) {
 			t.Errorf("the checklist does not name %s", word)
 		}
@@ -50,12 +52,14 @@ func TestProbe(t *testing.T) {
 		t.Errorf("exit code %d for a table in another case, which run takes", code)
 	}
 	for pattern, want := range map[string]int{"shop.out.*": 0, "outbox": 1} {
-		out, code := s.subcommand("validate", "--probe", "--set", "connectors[0].source.table=", "--set", "connectors[0].source.table_patterns="+pattern)
+		out, code := s.subcommand("validate", "--probe", "--set", "connectors[0].source.table=", "--set",
+			"connectors[0].source.table_patterns="+pattern)
 		if code != want || want == 0 && !strings.Contains(out, "shop.outbox") {
 			t.Errorf("exit code %d for the pattern %s", code, pattern)
 		}
 	}
-	if out, code := s.subcommand("validate", "--probe", "--set", "connectors[0].source.start=snapshot"); code != 0 || !strings.Contains(out, "rows that stand in the tables: 1 tables") {
+	if out, code := s.subcommand("validate", "--probe", "--set", "connectors[0].source.start=snapshot"); code != 0 ||
+		!strings.Contains(out, "rows that stand in the tables: 1 tables") {
 		t.Errorf("exit code %d for a start with the rows that stand there:\n%s", code, out)
 	}
 	if now := s.await("it still streams", silence, streams); now.Sessions != 1 {
@@ -63,7 +67,8 @@ func TestProbe(t *testing.T) {
 	}
 	s.terminate()
 	s.sql("ALTER TABLE outbox DROP PRIMARY KEY")
-	if out, code := s.subcommand("validate", "--probe", "--set", "connectors[0].source.start=snapshot"); code != 1 || !strings.Contains(out, "has no primary key") {
+	if out, code := s.subcommand("validate", "--probe", "--set", "connectors[0].source.start=snapshot"); code != 1 ||
+		!strings.Contains(out, "has no primary key") {
 		t.Errorf("exit code %d for a start with the rows of a table without a primary key:\n%s", code, out)
 	}
 	s.sql("ALTER TABLE outbox DROP COLUMN payload, DROP COLUMN aggregateid")
@@ -93,7 +98,8 @@ func TestPreview(t *testing.T) {
 		if err := json.Unmarshal([]byte(l), &r); err != nil {
 			t.Fatalf("%v in %s", err, l)
 		}
-		if !strings.HasPrefix(r.Topic, "outbox.event.") || r.GTID == "" || r.Key == nil || r.Value == nil || len(r.Headers) == 0 {
+		if !strings.HasPrefix(r.Topic, "outbox.event.") || r.GTID == "" || r.Key == nil || r.Value == nil ||
+			len(r.Headers) == 0 {
 			t.Errorf("a record lacks a part: %s", l)
 		}
 	}

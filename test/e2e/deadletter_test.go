@@ -21,20 +21,23 @@ var poison = []struct {
 	bare                      bool
 }{
 	{
-		insert: "INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload) VALUES ('%s', 'not ok!', 'k1', 'Bad', 'topic')",
-		cause:  "invalid_topic", key: "k1", value: "topic",
+		insert: "INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload) VALUES ('%s', 'not ok!', 'k1', 'Bad', " +
+			"'topic')",
+		cause: "invalid_topic", key: "k1", value: "topic",
 	},
 	{
 		insert: "INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload) VALUES ('%s', NULL, 'k2', 'Bad', 'null')",
 		cause:  "null_route_value", key: "k2", value: "null",
 	},
 	{
-		insert: "INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload) VALUES ('%s', 'TOPIC', 'k3', 'Large', REPEAT('x', 40000000))",
-		cause:  "record_too_large", key: "k3", bare: true,
+		insert: "INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload) VALUES ('%s', 'TOPIC', 'k3', 'Large', " +
+			"REPEAT('x', 40000000))",
+		cause: "record_too_large", key: "k3", bare: true,
 	},
 	{ // the client takes it, the topic does not
-		insert: "INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload) VALUES ('%s', 'TOPIC', 'k4', 'Large', REPEAT('y', 700000))",
-		cause:  "record_too_large", key: "k4", bare: true,
+		insert: "INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload) VALUES ('%s', 'TOPIC', 'k4', 'Large', " +
+			"REPEAT('y', 700000))",
+		cause: "record_too_large", key: "k4", bare: true,
 	},
 }
 
@@ -57,7 +60,8 @@ func setAside(t *testing.T, p play) {
 	rounds := scaled(t, 10)
 	name := strings.TrimPrefix(s.topic, "outbox.event.")
 	for round := range rounds {
-		if err := s.shop.Write(t.Context(), workload.Load{Transactions: 200, Writers: 2, Batch: 5, MaxRows: 3, Size: 100}); err != nil {
+		if err := s.shop.Write(t.Context(), workload.Load{Transactions: 200, Writers: 2, Batch: 5, MaxRows: 3,
+			Size: 100}); err != nil {
 			t.Fatal(err)
 		}
 		for i, bad := range poison {
@@ -93,7 +97,8 @@ func poisonID(round, i int) string { return fmt.Sprintf("poison-%d-%d", round, i
 func (s *stage) deadLetters(ctx context.Context) ([]history.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	return harness.ReadRecords(ctx, []string{theLab.kafka.Addr()}, strings.TrimPrefix(s.topic, "outbox.event.")+".dead-letter")
+	return harness.ReadRecords(ctx, []string{theLab.kafka.Addr()}, strings.TrimPrefix(s.topic,
+		"outbox.event.")+".dead-letter")
 }
 
 // checkDeadLetters checks what each dead letter is about, and that those of a key are in
@@ -112,8 +117,10 @@ func (s *stage) checkDeadLetters(deadLetters []history.Record) {
 			if bad.key != key {
 				continue
 			}
-			if head[errorHeader+"cause"] != bad.cause || !bad.bare && string(l.Value) != bad.value || bad.bare != (l.Value == nil) || bad.bare != (head[errorHeader+"omitted"] != "") {
-				s.t.Errorf("dead letter %d of key %s has %d bytes, cause %q, omitted %q", i, key, len(l.Value), head[errorHeader+"cause"], head[errorHeader+"omitted"])
+			if head[errorHeader+"cause"] != bad.cause || !bad.bare && string(l.Value) != bad.value ||
+				bad.bare != (l.Value == nil) || bad.bare != (head[errorHeader+"omitted"] != "") {
+				s.t.Errorf("dead letter %d of key %s has %d bytes, cause %q, omitted %q", i, key, len(l.Value),
+					head[errorHeader+"cause"], head[errorHeader+"omitted"])
 			}
 		}
 		for _, name := range []string{"message", "file", "pos", "row", "table", "connector", "time"} {
@@ -127,7 +134,8 @@ func (s *stage) checkDeadLetters(deadLetters []history.Record) {
 		n, err := strconv.ParseUint(head[errorHeader+"pos"], 10, 64)
 		place := fmt.Sprintf("%s %020d", head[errorHeader+"file"], n)
 		if err != nil || place <= last[key] {
-			s.t.Errorf("dead letters of key %s are out of order at %s:%s", key, head[errorHeader+"file"], head[errorHeader+"pos"])
+			s.t.Errorf("dead letters of key %s are out of order at %s:%s", key, head[errorHeader+"file"],
+				head[errorHeader+"pos"])
 		}
 		last[key] = place
 	}

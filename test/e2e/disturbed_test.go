@@ -55,7 +55,8 @@ func killConnector(t *testing.T, p play) {
 	})
 	h := s.finish(nil)
 	s.promised(h, history.Bound{Rewinds: s.sessions() - 1, Rows: lives.longest})
-	t.Logf("%d records repeated in all: %d for each kill; the most that a process published in a partition, and the one before it: %d",
+	t.Logf("%d records repeated in all: %d for each kill; the most that a process published in a partition, and the one "+
+		"before it: %d",
 		h.Counts().Repeated, h.Counts().Repeated/scaled(t, times), lives.longest)
 }
 
@@ -83,7 +84,8 @@ func (l *lives) ended() {
 // ends are the ends of the topic's partitions; none while it is not there.
 func (s *stage) ends() map[int32]int64 {
 	s.t.Helper()
-	ends, err := harness.Reader([]string{theLab.kafka.Addr()}).Ends(s.t.Context(), func(topic string) bool { return topic == s.topic })
+	ends, err := harness.Reader([]string{theLab.kafka.Addr()}).Ends(s.t.Context(),
+		func(topic string) bool { return topic == s.topic })
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -146,7 +148,8 @@ func shortLives(t *testing.T, p play) {
 			}
 		}
 	})
-	t.Logf("%d of %d lives have published, %d of them rows that had not come before; the last were of %v", published, n, further, life)
+	t.Logf("%d of %d lives have published, %d of them rows that had not come before; the last were of %v", published, n,
+		further, life)
 	if further < 5 {
 		t.Errorf("in %d lives only %d have got on", n, further)
 	}

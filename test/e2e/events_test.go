@@ -61,7 +61,8 @@ func TestTrace(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.start()
-			if err := s.shop.Write(t.Context(), workload.Load{Transactions: 12_000, Writers: 4, Batch: 20, Size: 50}); err != nil {
+			if err := s.shop.Write(t.Context(), workload.Load{Transactions: 12_000, Writers: 4, Batch: 20,
+				Size: 50}); err != nil {
 				t.Fatal(err)
 			}
 			rows, err := s.play.server.Value(t.Context(), "SELECT COUNT(*) FROM "+database1+".outbox")
@@ -89,15 +90,18 @@ func TestTrace(t *testing.T) {
 				last = r
 			}
 			e := s.trace(id(last), 0)
-			if e.Where != "published" || len(e.Published) != 1 || e.Written.GTID == "" || e.Written.Pos == 0 || e.Published[0].Topic != s.topic ||
-				e.Published[0].Partition != last.Partition || e.Published[0].Offset == nil || *e.Published[0].Offset != last.Offset {
+			if e.Where != "published" || len(e.Published) != 1 || e.Written.GTID == "" || e.Written.Pos == 0 ||
+				e.Published[0].Topic != s.topic ||
+				e.Published[0].Partition != last.Partition || e.Published[0].Offset == nil ||
+				*e.Published[0].Offset != last.Offset {
 				t.Errorf("%s is at partition %d, offset %d; trace says %+v", id(last), last.Partition, last.Offset, e)
 			}
 			old := id(first[0])
 			if e := s.trace(old, 3); e.Where != "not_seen" {
 				t.Fatalf("an event that fell out of the memory: %+v", e)
 			}
-			if e := s.trace(old, 0, "--search"); e.Where != "passed" || e.Written.GTID == "" || e.Written.File == "" || e.Search.State != "found" {
+			if e := s.trace(old, 0, "--search"); e.Where != "passed" || e.Written.GTID == "" || e.Written.File == "" ||
+				e.Search.State != "found" {
 				t.Errorf("the search for it: %+v", e)
 			}
 			if e := s.trace("no-such-event", 3, "--search"); e.Where != "not_seen" || e.Search.State != "not_found" {
@@ -123,7 +127,8 @@ func TestInitOnRealServers(t *testing.T) {
 				out, err := cmd.CombinedOutput()
 				return string(out), err
 			}
-			args := []string{"init", "--flavor", flavor, "--host", db.Host(), "--database", "init-shop", "--user", "init-cdc", "--brokers", theLab.broker(t).Addr(), "--only"}
+			args := []string{"init", "--flavor", flavor, "--host", db.Host(), "--database", "init-shop", "--user", "init-cdc",
+				"--brokers", theLab.broker(t).Addr(), "--only"}
 			sql, err := run(append(args, "sql")...)
 			if err != nil {
 				t.Fatal(sql, err)
@@ -144,11 +149,13 @@ func TestInitOnRealServers(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out, err := run("validate", "--probe", "--config", file, "--data-dir", t.TempDir(), "--set", fmt.Sprintf("connectors[0].source.port=%d", db.Port()))
+			out, err := run("validate", "--probe", "--config", file, "--data-dir", t.TempDir(), "--set",
+				fmt.Sprintf("connectors[0].source.port=%d", db.Port()))
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
-			executeScript(t, conn, "DROP DATABASE `init-shop`; DROP USER 'init-cdc'@'%'; SET GLOBAL binlog_row_metadata = 'MINIMAL';")
+			executeScript(t, conn, "DROP DATABASE `init-shop`; DROP USER 'init-cdc'@'%'; SET GLOBAL binlog_row_metadata = "+
+				"'MINIMAL';")
 		})
 	}
 }

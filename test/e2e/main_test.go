@@ -95,7 +95,8 @@ func (l *lab) broker(t *testing.T) *servers.Kafka {
 }
 
 // quick makes the database servers cheap to write to. They survive kill -9 as they are.
-var quick = []string{"--innodb-buffer-pool-size=512M", "--innodb-doublewrite=OFF", "--performance-schema=OFF", "--max-allowed-packet=128M", "--max-binlog-size=256M"}
+var quick = []string{"--innodb-buffer-pool-size=512M", "--innodb-doublewrite=OFF", "--performance-schema=OFF",
+	"--max-allowed-packet=128M", "--max-binlog-size=256M"}
 
 // MySQL 9.7 with GTIDs.
 func mysqlGTID(t *testing.T) *servers.MySQL {
@@ -116,7 +117,8 @@ func mariadb(t *testing.T) *servers.MySQL {
 	return database(t, &theLab.mariadb, servers.StartMariaDB, append(quick, "--innodb-log-file-size=512M"))
 }
 
-func database(t *testing.T, slot **servers.MySQL, start func(context.Context, servers.Options) (*servers.MySQL, error), args []string) *servers.MySQL {
+func database(t *testing.T, slot **servers.MySQL, start func(context.Context, servers.Options) (*servers.MySQL, error),
+	args []string) *servers.MySQL {
 	t.Helper()
 	if *slot == nil {
 		s, err := start(t.Context(), servers.Options{Own: true, Args: args, Log: t.Output()})

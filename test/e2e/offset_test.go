@@ -80,7 +80,8 @@ func TestOffsetPlacesGTID(t *testing.T) {
 	s := newStage(t, play{server: mysqlGTID(t), delivery: "exactly_once"})
 	at := s.stopped(40, 25)
 	for body, want := range map[string]uint64{
-		`"at":"now"`: 0, `"at":"earliest"`: 65, fmt.Sprintf(`"at":%q`, at.Format(time.RFC3339Nano)): 25, `"at":"2100-01-01T00:00:00Z"`: 0,
+		`"at":"now"`: 0, `"at":"earliest"`: 65, fmt.Sprintf(`"at":%q`, at.Format(time.RFC3339Nano)): 25,
+		`"at":"2100-01-01T00:00:00Z"`: 0,
 	} {
 		if c := s.dry(body); c.Repeated == nil || c.Skipped == nil || *c.Repeated != want || *c.Skipped != 0 {
 			t.Errorf("%s: want %d again", body, want)

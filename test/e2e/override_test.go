@@ -83,7 +83,8 @@ func (s *stage) published(n int) {
 
 func (s *stage) more(n int) {
 	s.t.Helper()
-	if err := s.shop.Write(s.t.Context(), workload.Load{Transactions: n, Writers: 1, Batch: 1, MaxRows: batchRows, Size: 100}); err != nil {
+	if err := s.shop.Write(s.t.Context(), workload.Load{Transactions: n, Writers: 1, Batch: 1, MaxRows: batchRows,
+		Size: 100}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -92,7 +93,8 @@ func (s *stage) more(n int) {
 func (s *stage) settled() {
 	s.t.Helper()
 	want := s.executed()
-	s.await("all is published and saved", silence, func(c harness.ConnectorStatus) bool { return c.Position.GTIDSet == want })
+	s.await("all is published and saved", silence,
+		func(c harness.ConnectorStatus) bool { return c.Position.GTIDSet == want })
 	s.awaitOffset(want)
 	s.kill()
 }
@@ -114,7 +116,8 @@ func (s *stage) restartToStop() (stored string) {
 	s.start()
 	status := s.await("it has stopped", silence, func(c harness.ConnectorStatus) bool { return c.State == "failed" })
 	stored = s.offset()
-	if e := status.LastError; e.Code != "position_regression" || !strings.Contains(e.Message, stored) || !strings.Contains(e.Message, "offset set") {
+	if e := status.LastError; e.Code != "position_regression" || !strings.Contains(e.Message, stored) ||
+		!strings.Contains(e.Message, "offset set") {
 		s.t.Fatalf("it stopped with %+v; the replicated position is %s", e, stored)
 	}
 	return stored
@@ -176,7 +179,8 @@ func (s *stage) chooseByAPI(set string, repeated int) {
 	s.call("PUT", path+"/offset", body(false), 409)
 	s.call("PUT", path+"/stop", `{"reason":"test"}`, 202)
 	for _, dry := range []bool{true, false} {
-		if answer := string(s.call("PUT", path+"/offset", body(dry), 200)); !strings.Contains(answer, fmt.Sprintf(`"repeated_transactions": %d`, repeated)) {
+		if answer := string(s.call("PUT", path+"/offset", body(dry), 200)); !strings.Contains(answer,
+			fmt.Sprintf(`"repeated_transactions": %d`, repeated)) {
 			s.t.Errorf("dry %v: %s", dry, answer)
 		}
 	}
@@ -198,7 +202,8 @@ func (s *stage) chooseByCommand(how ...string) {
 		}
 	}
 	set := append([]string{"offset", "set", s.connector()}, how...)
-	if now := s.await("its state is known", silence, func(harness.ConnectorStatus) bool { return true }); now.State != "stopped" {
+	if now := s.await("its state is known", silence,
+		func(harness.ConnectorStatus) bool { return true }); now.State != "stopped" {
 		ask(4, set...)
 		ask(0, "connector", "stop", s.connector())
 	}
@@ -282,7 +287,8 @@ func (s *stage) writePositions(records []*kgo.Record) {
 	}
 	defer client.Close()
 	for _, r := range records {
-		if err := client.ProduceSync(s.t.Context(), &kgo.Record{Topic: r.Topic, Partition: 0, Key: r.Key, Value: r.Value}).FirstErr(); err != nil {
+		if err := client.ProduceSync(s.t.Context(), &kgo.Record{Topic: r.Topic, Partition: 0, Key: r.Key,
+			Value: r.Value}).FirstErr(); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -28,7 +28,8 @@ func largeTransaction(t *testing.T, rows int) {
 		t.Fatal(err)
 	}
 	t.Logf("written in %v", time.Since(from).Round(time.Millisecond))
-	if err := s.shop.Write(t.Context(), workload.Load{Transactions: 100, Writers: 2, Batch: 5, MaxRows: 3, Size: 100}); err != nil {
+	if err := s.shop.Write(t.Context(), workload.Load{Transactions: 100, Writers: 2, Batch: 5, MaxRows: 3,
+		Size: 100}); err != nil {
 		t.Fatal(err)
 	}
 	s.finish(history.ExactlyOnce)
@@ -51,7 +52,8 @@ func TestRowOf40MBStops(t *testing.T) {
 	s := newStage(t, play{server: mysqlGTID(t)})
 	s.start()
 	s.around(40_000_000)
-	status := s.await("the connector has failed", time.Minute, func(c harness.ConnectorStatus) bool { return c.State == "failed" })
+	status := s.await("the connector has failed", time.Minute,
+		func(c harness.ConnectorStatus) bool { return c.State == "failed" })
 	if status.LastError == nil {
 		t.Fatal("a failed connector without a last error")
 	}

@@ -50,7 +50,8 @@ func initialRows(t *testing.T, p play) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, play: p, config: filepath.Join(dir, "node.yaml"), log: filepath.Join(dir, "connector.log"), data: filepath.Join(dir, "data"), topic: name + ".a"}
+	s := &stage{t: t, play: p, config: filepath.Join(dir, "node.yaml"), log: filepath.Join(dir, "connector.log"),
+		data: filepath.Join(dir, "data"), topic: name + ".a"}
 	b := &initialShop{t: t, conn: connectTo(t, p.server, ""), stood: scaled(t, initialStood)}
 	b.create(name)
 	text := fmt.Sprintf(`node: {id: e2e, data_dir: %q}
@@ -76,13 +77,15 @@ connectors:
 	t.Cleanup(s.close)
 	s.start()
 	// The start is known once its position is stored; what comes before it is initial.
-	s.await("the snapshot rows have begun", time.Minute, func(c harness.ConnectorStatus) bool { return c.Phase == "snapshot rows" })
+	s.await("the snapshot rows have begun", time.Minute,
+		func(c harness.ConnectorStatus) bool { return c.Phase == "snapshot rows" })
 	stop := b.writeOn(p.server)
 	inMiddle := 0
 	for n := range initialKills {
 		goal := uint64(2*b.stood) * uint64(n+1) / (initialKills + 2)
 		c := s.await("some snapshot rows are published", 2*time.Minute, func(c harness.ConnectorStatus) bool {
-			return c.Phase == "streaming" || c.Phase == "snapshot rows" && c.Position.Initial != nil && c.Position.Initial.Rows >= goal
+			return c.Phase == "streaming" || c.Phase == "snapshot rows" && c.Position.Initial != nil &&
+				c.Position.Initial.Rows >= goal
 		})
 		if c.Phase == "snapshot rows" {
 			inMiddle++
@@ -94,12 +97,14 @@ connectors:
 	if inMiddle < 1 || inMiddle < 3 && b.stood == initialStood {
 		t.Errorf("only %d of %d kills hit the snapshot rows", inMiddle, initialKills)
 	}
-	s.await("all snapshot rows are published", 5*time.Minute, func(c harness.ConnectorStatus) bool { return c.Phase == "streaming" })
+	s.await("all snapshot rows are published", 5*time.Minute,
+		func(c harness.ConnectorStatus) bool { return c.Phase == "streaming" })
 	inserted := stop()
 	b.check(s, kafka.Addr(), name, inserted)
 	s.notePeak()
 	s.terminate()
-	t.Logf("%d snapshot rows and %d later ones, %d of %d kills among the snapshot rows; at most %d MB resident", 2*b.stood, inserted, inMiddle, initialKills, s.peak>>20)
+	t.Logf("%d snapshot rows and %d later ones, %d of %d kills among the snapshot rows; at most %d MB resident", 2*b.stood,
+		inserted, inMiddle, initialKills, s.peak>>20)
 	if s.peak > initialMemory {
 		t.Errorf("%d MB were resident", s.peak>>20)
 	}
@@ -125,9 +130,12 @@ func connectTo(t *testing.T, server *servers.MySQL, database string) *client.Con
 
 func (b *initialShop) create(name string) {
 	b.t.Helper()
-	do := []string{"DROP DATABASE IF EXISTS initialshop", "CREATE DATABASE initialshop CHARACTER SET utf8mb4", "USE initialshop",
-		"CREATE TABLE ordered (id BIGINT AUTO_INCREMENT PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid VARCHAR(20) NOT NULL, payload VARCHAR(20) NOT NULL, filling VARCHAR(200), KEY (payload))",
-		"CREATE TABLE shuffled (id CHAR(36) PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid VARCHAR(20) NOT NULL, payload VARCHAR(20) NOT NULL, filling VARCHAR(200), KEY (payload))"}
+	do := []string{"DROP DATABASE IF EXISTS initialshop", "CREATE DATABASE initialshop CHARACTER SET utf8mb4",
+		"USE initialshop",
+		"CREATE TABLE ordered (id BIGINT AUTO_INCREMENT PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid " +
+			"VARCHAR(20) NOT NULL, payload VARCHAR(20) NOT NULL, filling VARCHAR(200), KEY (payload))",
+		"CREATE TABLE shuffled (id CHAR(36) PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid VARCHAR(20) NOT " +
+			"NULL, payload VARCHAR(20) NOT NULL, filling VARCHAR(200), KEY (payload))"}
 	for n := 0; n < b.stood; n += 2000 {
 		to := min(n+2000, b.stood)
 		do = append(do, b.insert("ordered", n, to), b.insert("shuffled", n, to))
@@ -165,7 +173,8 @@ func (b *initialShop) writeOn(server *servers.MySQL) (stop func() int) {
 				old := n - b.stood
 				for _, sql := range []string{
 					b.insert(table, n, n+1),
-					fmt.Sprintf("DELETE FROM %s WHERE payload IN ('%d', '%d', '%d')", table, old*7%b.stood, max(0, b.stood-1-old*3), n-5),
+					fmt.Sprintf("DELETE FROM %s WHERE payload IN ('%d', '%d', '%d')", table, old*7%b.stood, max(0, b.stood-1-old*3),
+						n-5),
 				} {
 					if _, err := conn.Execute(sql); err != nil {
 						b.t.Errorf("%.100s: %v", sql, err)
@@ -194,7 +203,8 @@ func (b *initialShop) check(s *stage, broker, name string, inserted int) {
 	exactly := s.delivery() == "exactly_once"
 	ctx, cancel := context.WithTimeout(b.t.Context(), 3*time.Minute)
 	defer cancel()
-	c, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeTopics(name+".ordered", name+".shuffled"),
+	c, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.ConsumeTopics(name+".ordered", name+".shuffled"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		b.t.Fatal(err)

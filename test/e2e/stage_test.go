@@ -322,7 +322,8 @@ func (s *stage) status() {
 }
 
 // await waits until the connector's status is as wanted.
-func (s *stage) await(what string, within time.Duration, ok func(harness.ConnectorStatus) bool) harness.ConnectorStatus {
+func (s *stage) await(what string, within time.Duration,
+	ok func(harness.ConnectorStatus) bool) harness.ConnectorStatus {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()

@@ -125,7 +125,8 @@ func (c *Case) ConnectorConfig(s Server, number int, dir string) map[string]stri
 func pattern(name string) string {
 	var b strings.Builder
 	for _, r := range name {
-		if r < 0x80 && !strings.ContainsRune("_-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+		if r < 0x80 && !strings.ContainsRune("_-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') &&
+			(r < 'A' || r > 'Z') {
 			b.WriteByte('\\')
 		}
 		b.WriteRune(r)

@@ -17,7 +17,8 @@ func Compare(want Result, got *Outcome) string {
 	case stopped && !got.Stopped():
 		return "streams on, but Debezium stops:\n" + lastCause(want) + "\n" + DiffRecords(want.Records, got.Records)
 	case !stopped && got.Stopped():
-		return fmt.Sprintf("stops, but Debezium does not: %s%s %s\n%s", got.Refused, got.Code, got.Message, DiffRecords(want.Records, got.Records))
+		return fmt.Sprintf("stops, but Debezium does not: %s%s %s\n%s", got.Refused, got.Code, got.Message,
+			DiffRecords(want.Records, got.Records))
 	}
 	if diff := DiffRecords(want.Records, got.Records); diff != "" {
 		return diff

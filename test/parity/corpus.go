@@ -9,7 +9,8 @@ import (
 // Cases returns the corpus. IDs are unique.
 func Cases() []Case {
 	return slices.Concat(routerCases(), placementCases(), timestampCases(), refusalCases(), valueCases(), typeCases(),
-		jsonCases(), expansionCases(), converterCases(), charsetCases(), nameCases(), statementCases(), ddlCases(), shapeCases(), optionCases(), initialCases(), generatedCases())
+		jsonCases(), expansionCases(), converterCases(), charsetCases(), nameCases(), statementCases(), ddlCases(),
+		shapeCases(), optionCases(), initialCases(), generatedCases())
 }
 
 // outbox is the usual table with a payload of a type.
@@ -83,7 +84,8 @@ func plainForm() form {
 
 // headerForm is plainForm with headers in JSON too.
 func headerForm() form {
-	return form{"plain JSON, headers JSON with schemas", merge(plainForm().config, conf("header.converter", jsonConverter))}
+	return form{"plain JSON, headers JSON with schemas", merge(plainForm().config,
+		conf("header.converter", jsonConverter))}
 }
 
 // placing is the option for additional columns.

@@ -22,21 +22,30 @@ func initialCases() []Case {
 		out = append(out, in)
 	}
 	out = append(out, Case{
-		Group: "initial", Name: "rows before and after the start", Setup: []string{outbox("JSON"), user(1, `'{"a": 1}'`), user(0, `'{"b": [1, 2]}'`)},
+		Group: "initial", Name: "rows before and after the start", Setup: []string{outbox("JSON"), user(1, `'{"a": 1}'`),
+			user(0, `'{"b": [1, 2]}'`)},
 		Do: []string{user(2, `'{"a": 1}'`), "DELETE FROM outbox", user(3, "NULL")}, Config: conf("snapshot.mode", "initial"),
 	}, Case{
-		Group: "initial", Name: "snapshot.mode absent", Setup: []string{outbox("TEXT"), user(0, "'x'")}, Do: []string{user(1, "'y'")}, Config: conf("snapshot.mode", Unset),
+		Group: "initial", Name: "snapshot.mode absent", Setup: []string{outbox("TEXT"), user(0, "'x'")},
+		Do: []string{user(1, "'y'")}, Config: conf("snapshot.mode", Unset),
 	}, Case{
-		Group: "initial", Name: "an empty table", Setup: []string{outbox("TEXT")}, Do: []string{user(1, "'y'")}, Config: conf("snapshot.mode", "initial"),
+		Group: "initial", Name: "an empty table", Setup: []string{outbox("TEXT")}, Do: []string{user(1, "'y'")},
+		Config: conf("snapshot.mode", "initial"),
 	}, Case{
 		Group: "initial", Name: "a key of two columns, in its order",
-		Setup: []string{"CREATE TABLE outbox (region VARCHAR(10) NOT NULL, id INT NOT NULL, aggregatetype VARCHAR(20) NOT NULL, aggregateid VARCHAR(20) NOT NULL, payload TEXT, PRIMARY KEY (region, id))",
-			"INSERT INTO outbox VALUES ('b', 1, 'User', 'k', 'b1'), ('a', 2, 'User', 'k', 'a2'), ('B', 0, 'User', 'k', 'B0'), ('\u00e4', 1, 'User', 'k', '\u00e41'), ('a', -1, 'User', 'k', 'a-1')"},
+		Setup: []string{"CREATE TABLE outbox (region VARCHAR(10) NOT NULL, id INT NOT NULL, aggregatetype VARCHAR(20) NOT " +
+			"NULL, aggregateid VARCHAR(20) NOT NULL, payload TEXT, PRIMARY KEY (region, id))",
+			"INSERT INTO outbox VALUES ('b', 1, 'User', 'k', 'b1'), ('a', 2, 'User', 'k', 'a2'), ('B', 0, 'User', 'k', 'B0'), " +
+				"('\u00e4', 1, 'User', 'k', '\u00e41'), ('a', -1, 'User', 'k', 'a-1')"},
 		Do: []string{"INSERT INTO outbox VALUES ('a', 0, 'User', 'k', 'a0')"}, Config: conf("snapshot.mode", "initial"),
 	}, Case{
-		Group: "initial", Name: "headers, timestamp and partition from columns", Setup: []string{outbox("TEXT", "at DATETIME(6)", "p INT"),
-			insert(uuid(0), "User", "k", "t", "'x', '2024-02-29 12:34:56.789', 1"), insert(uuid(1), "User", "k", "t", "'y', NULL, NULL")},
-		Do: []string{insert(uuid(2), "User", "k", "t", "'z', '2024-02-29 12:34:56.789', 2")}, Config: merge(conf("snapshot.mode", "initial", "topic.creation.default.partitions", "3", "topic.creation.default.replication.factor", "1"),
+		Group: "initial", Name: "headers, timestamp and partition from columns",
+		Setup: []string{outbox("TEXT", "at DATETIME(6)", "p INT"),
+			insert(uuid(0), "User", "k", "t", "'x', '2024-02-29 12:34:56.789', 1"),
+			insert(uuid(1), "User", "k", "t", "'y', NULL, NULL")},
+		Do: []string{insert(uuid(2), "User", "k", "t", "'z', '2024-02-29 12:34:56.789', 2")},
+		Config: merge(conf("snapshot.mode", "initial", "topic.creation.default.partitions", "3",
+			"topic.creation.default.replication.factor", "1"),
 			placing("type:header:kind,p:partition"), smt("table.field.event.timestamp", "at")),
 	})
 	return out
@@ -50,7 +59,10 @@ func initialForm(name string) bool { return !strings.HasSuffix(name, headerForm(
 func (c Case) initial() Case {
 	last := len(c.Do) - 1
 	c.Setup = append(append([]string{}, c.Setup...), c.Do[:last]...)
-	settings := slices.DeleteFunc(slices.Clone(c.Do[:last]), func(sql string) bool { return !strings.HasPrefix(sql, "SET ") })
+	settings := slices.DeleteFunc(slices.Clone(c.Do[:last]), func(sql string) bool {
+		return !strings.HasPrefix(sql,
+			"SET ")
+	})
 	c.Do = append(settings, c.Do[last])
 	c.Name = c.Group + ": " + c.Name
 	c.Group = "initial"

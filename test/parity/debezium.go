@@ -66,7 +66,8 @@ func (d *Debezium) Run(ctx context.Context, cases []*Case) (map[*Case]Result, er
 }
 
 func (d *Debezium) worker(ctx context.Context, name string, cases []*Case, results map[*Case]Result) (err error) {
-	worker, err := servers.StartConnect(ctx, servers.ConnectOptions{Kafka: d.Lab.Kafka.Addr(), Properties: Workers()[name], Log: d.Log})
+	worker, err := servers.StartConnect(ctx, servers.ConnectOptions{Kafka: d.Lab.Kafka.Addr(), Properties: Workers()[name],
+		Log: d.Log})
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,8 @@ func (d *Debezium) status(ctx context.Context, c *Case) (connectorStatus, error)
 
 // streaming waits until every connector reads the binlog, or has failed.
 func (d *Debezium) streaming(ctx context.Context, worker *servers.Connect, cases []*Case, number map[*Case]int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not every connector streams after %s", startPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not every connector streams after %s",
+		startPatience))
 	defer cancel()
 	return poll(ctx, 500*time.Millisecond, func() (bool, error) {
 		log, err := os.ReadFile(worker.LogPath())

@@ -111,13 +111,15 @@ func generatedCases() []Case {
 
 // typesCase is a table of random types, with defaults, under random handling modes.
 func typesCase(d draw, c *Case) {
-	columns := []drawn{{column: d.keyColumn(), name: "aggregateid"}, {column: d.column(), name: "payload", nullable: d.chance(70)}}
+	columns := []drawn{{column: d.keyColumn(), name: "aggregateid"}, {column: d.column(), name: "payload",
+		nullable: d.chance(70)}}
 	for i := range 3 + d.IntN(4) {
 		columns = append(columns, drawn{d.column(), fmt.Sprintf("c%d", i), d.chance(60)})
 	}
 	c.table(d, columns, 3)
 	forms := []form{jsonForm(), jsonForm(), jsonForm(), plainForm(), headerForm(), stringForm()}
-	c.Config = merge(forms[d.IntN(len(forms))].config, placements(d, columns[2:], "header", "envelope", "envelope"), d.modes())
+	c.Config = merge(forms[d.IntN(len(forms))].config, placements(d, columns[2:], "header", "envelope", "envelope"),
+		d.modes())
 }
 
 func (d draw) modes() map[string]string {
@@ -139,7 +141,8 @@ func (d draw) modes() map[string]string {
 func (d draw) keyColumn() column {
 	for {
 		c := d.column()
-		if kind, _, _ := strings.Cut(c.typ, "("); kind != "JSON" && kind != "POINT" && kind != "GEOMETRY" && kind != "BIT" && kind != "VECTOR" {
+		if kind, _, _ := strings.Cut(c.typ, "("); kind != "JSON" && kind != "POINT" && kind != "GEOMETRY" && kind != "BIT" &&
+			kind != "VECTOR" {
 			return c
 		}
 	}
@@ -166,10 +169,13 @@ func charsetsCase(d draw, c *Case) {
 // optionsCase draws options of the router, of the connector and of converters.
 func optionsCase(d draw, c *Case) {
 	columns := []drawn{
-		{column{typ: d.pick("VARCHAR(20)", "CHAR(8)", "ENUM('k1','k2','key three')", "INT", "BIGINT", "VARBINARY(9)")}, "aggregateid", false},
+		{column{typ: d.pick("VARCHAR(20)", "CHAR(8)", "ENUM('k1','k2','key three')", "INT", "BIGINT", "VARBINARY(9)")},
+			"aggregateid", false},
 		{column{typ: d.pick("JSON", "TEXT", "VARCHAR(200)", "LONGTEXT")}, "payload", true},
-		{column{"VARCHAR(30)", "'O''Neil \\\\ é'", []string{"'plain'", "''", "'long text of thirty characters'", "'漢字😀 x'"}}, "Name", d.chance(60)},
-		{column{typ: d.pick("BLOB", "VARBINARY(12)", "BINARY(5)"), values: []string{"x'00ff10'", "'abcde'", "''"}}, "raw-bytes", true},
+		{column{"VARCHAR(30)", "'O''Neil \\\\ é'", []string{"'plain'", "''", "'long text of thirty characters'", "'漢字😀 x'"}},
+			"Name", d.chance(60)},
+		{column{typ: d.pick("BLOB", "VARBINARY(12)", "BINARY(5)"), values: []string{"x'00ff10'", "'abcde'", "''"}},
+			"raw-bytes", true},
 		{d.column(), "_x", true},
 		{column{"INT", d.pick("", "0", "3"), []string{"1", "2"}}, "version", d.chance(50)},
 		{column{"DATETIME(3)", "", []string{"'2024-02-29 12:34:56.789'", "'2021-01-01 00:00:00'"}}, "at", true},
@@ -182,12 +188,14 @@ func optionsCase(d draw, c *Case) {
 	default:
 		columns[0].values = []string{"'k1'", "'Key 2'", "''"}
 	}
-	columns[1].values = []string{`'{"a": 1, "b-c": {"x": [1, 2], "y": null}, "1z": "t"}'`, `'[{"a": 1.5}, {"b": true}]'`, `'[]'`, `'{}'`, `'"text"'`}
+	columns[1].values = []string{`'{"a": 1, "b-c": {"x": [1, 2], "y": null}, "1z": "t"}'`, `'[{"a": 1.5}, {"b": true}]'`,
+		`'[]'`, `'{}'`, `'"text"'`}
 	for i := range columns {
 		columns[i].name = "`" + columns[i].name + "`"
 	}
 	c.table(d, columns, 4)
-	c.Do = append(c.Do, d.pick("UPDATE outbox SET payload = NULL", "DELETE FROM outbox", "UPDATE outbox SET id = id + 100 ORDER BY id DESC", "DO 1"))
+	c.Do = append(c.Do, d.pick("UPDATE outbox SET payload = NULL", "DELETE FROM outbox",
+		"UPDATE outbox SET id = id + 100 ORDER BY id DESC", "DO 1"))
 	forms := []form{jsonForm(), jsonForm(), plainForm(), headerForm(), stringForm()}
 	c.Config = merge(forms[d.IntN(len(forms))].config, d.modes(), d.columnOptions(), d.routerOptions())
 }
@@ -197,11 +205,13 @@ func (d draw) columnOptions() map[string]string {
 	m := map[string]string{}
 	table := `p_{id}\.outbox\.`
 	some := func() string {
-		return d.pick(table+"name", table+"(Name|_x)", `.*\.raw-bytes`, table+"_x", `p_{id}\.OUTBOX\.payload`, `(p_{id}|other)\.outbox\.aggregateid`, table+`at,`+table+`version`, `.*`,
+		return d.pick(table+"name", table+"(Name|_x)", `.*\.raw-bytes`, table+"_x", `p_{id}\.OUTBOX\.payload`,
+			`(p_{id}|other)\.outbox\.aggregateid`, table+`at,`+table+`version`, `.*`,
 			table+`n.me`, `outbox\.Name`, table+`aggregatetype`)
 	}
 	if d.chance(40) {
-		m["column.mask.hash."+d.pick("SHA-256", "SHA-512", "MD5", "sha-1", "v2.SHA-256", "v2.MD5", "v2.SHA-384", "SHA3-256", "SHA-512/256")+".with.salt."+d.pick("CzQMA0cB5K", "a.b", "é")] = some()
+		m["column.mask.hash."+d.pick("SHA-256", "SHA-512", "MD5", "sha-1", "v2.SHA-256", "v2.MD5", "v2.SHA-384", "SHA3-256",
+			"SHA-512/256")+".with.salt."+d.pick("CzQMA0cB5K", "a.b", "é")] = some()
 	}
 	if d.chance(30) {
 		m[fmt.Sprintf("column.mask.with.%d.chars", d.IntN(6))] = some()
@@ -255,9 +265,13 @@ func (d draw) routerOptions() map[string]string {
 func numberCases() []Case {
 	var out []Case
 	types := []column{
-		{"TINYINT", "", []string{"-128", "7"}}, {"SMALLINT", "", []string{"-2", "32767"}}, {"INT", "5", []string{"0", "-2147483648"}}, {"BIGINT", "", []string{"1", "-9223372036854775808"}},
-		{"BIGINT UNSIGNED", "", []string{"18446744073709551615"}}, {"FLOAT", "1.5", []string{"0.1", "-3e38"}}, {"DOUBLE", "", []string{"0.1", "-1e300"}}, {"BIT(1)", "b'1'", []string{"b'0'", "b'1'"}},
-		{"DECIMAL(5,2)", "", []string{"1.25"}}, {"DATE", "", []string{"'2024-02-29'"}}, {"DATETIME", "", []string{"'2024-02-29 12:00:00'"}}, {"YEAR", "", []string{"2024"}}, {"VARCHAR(9)", "", []string{"'7'"}},
+		{"TINYINT", "", []string{"-128", "7"}}, {"SMALLINT", "", []string{"-2", "32767"}},
+		{"INT", "5", []string{"0", "-2147483648"}}, {"BIGINT", "", []string{"1", "-9223372036854775808"}},
+		{"BIGINT UNSIGNED", "", []string{"18446744073709551615"}}, {"FLOAT", "1.5", []string{"0.1", "-3e38"}},
+		{"DOUBLE", "", []string{"0.1", "-1e300"}}, {"BIT(1)", "b'1'", []string{"b'0'", "b'1'"}},
+		{"DECIMAL(5,2)", "", []string{"1.25"}}, {"DATE", "", []string{"'2024-02-29'"}},
+		{"DATETIME", "", []string{"'2024-02-29 12:00:00'"}}, {"YEAR", "", []string{"2024"}},
+		{"VARCHAR(9)", "", []string{"'7'"}},
 	}
 	for _, name := range []string{"Integer", "Long", "Short", "Float", "Double", "Boolean"} {
 		class := "org.apache.kafka.connect.converters." + name + "Converter"
@@ -266,10 +280,12 @@ func numberCases() []Case {
 			if t.def != "" {
 				def = " DEFAULT " + t.def
 			}
-			c := Case{Group: "generated-numbers", Setup: []string{fmt.Sprintf("CREATE TABLE outbox (id INT PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid %s NULL%s, payload %s NULL%s)", t.typ, def, t.typ, def)}}
+			c := Case{Group: "generated-numbers", Setup: []string{fmt.Sprintf("CREATE TABLE outbox (id INT PRIMARY KEY, "+
+				"aggregatetype VARCHAR(20) NOT NULL, aggregateid %s NULL%s, payload %s NULL%s)", t.typ, def, t.typ, def)}}
 			// Where a record without a key goes is chance.
 			for n, v := range append(t.values, "NULL") {
-				c.Do = append(c.Do, fmt.Sprintf("INSERT INTO outbox VALUES (%d, 'User', %s, %s)", n, t.values[min(n, len(t.values)-1)], v))
+				c.Do = append(c.Do, fmt.Sprintf("INSERT INTO outbox VALUES (%d, 'User', %s, %s)", n,
+					t.values[min(n, len(t.values)-1)], v))
 			}
 			part := []string{"key", "value"}[i%2]
 			if name == "Integer" || name == "Boolean" || i < 8 {
@@ -287,7 +303,9 @@ func numberCases() []Case {
 				out = append(out, c)
 			}
 		}
-		header := Case{Group: "generated-numbers", Name: name + "Converter for headers", Setup: []string{"CREATE TABLE outbox (id INT PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid INT, payload INT)"},
+		header := Case{Group: "generated-numbers", Name: name + "Converter for headers",
+			Setup: []string{"CREATE TABLE outbox (id INT PRIMARY KEY, aggregatetype VARCHAR(20) NOT NULL, aggregateid INT, " +
+				"payload INT)"},
 			Do:     []string{"INSERT INTO outbox VALUES (1, 'User', 2, 3)"},
 			Config: conf("header.converter", class, "extended.headers.enabled", "false")}
 		out = append(out, header)

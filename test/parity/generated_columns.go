@@ -9,7 +9,8 @@ import (
 // column draws a type with values, and in most cases a default in one of the many ways
 // in which SQL writes it.
 func (d draw) column() column {
-	kinds := []func() column{d.integer, d.integer, d.decimal, d.floating, d.bits, d.text, d.text, d.binary, d.binary, d.varbinary, d.varbinary, d.choice, d.date, d.time, d.datetime, d.timestamp, d.other}
+	kinds := []func() column{d.integer, d.integer, d.decimal, d.floating, d.bits, d.text, d.text, d.binary, d.binary,
+		d.varbinary, d.varbinary, d.choice, d.date, d.time, d.datetime, d.timestamp, d.other}
 	c := kinds[d.IntN(len(kinds))]()
 	if d.chance(25) {
 		c.def = ""
@@ -18,11 +19,13 @@ func (d draw) column() column {
 }
 
 func (d draw) integer() column {
-	typ := d.pick("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "TINYINT(1)", "INTEGER", "INT2", "INT8", "MIDDLEINT", "BOOLEAN", "YEAR")
+	typ := d.pick("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "TINYINT(1)", "INTEGER", "INT2", "INT8",
+		"MIDDLEINT", "BOOLEAN", "YEAR")
 	if typ == "YEAR" {
 		return column{typ, d.pick("2024", "'1999'", "70", "0"), []string{"2024", "1901", "0", "'5'"}}
 	}
-	c := column{typ, d.pick("5", "-7", "'12'", "0x10", "b'101'", "TRUE", "1.4", "'1e1'", "+3", "0", "-0", "(3 + 4)", "(-1)"), []string{"0", "100", "1"}}
+	c := column{typ, d.pick("5", "-7", "'12'", "0x10", "b'101'", "TRUE", "1.4", "'1e1'", "+3", "0", "-0", "(3 + 4)",
+		"(-1)"), []string{"0", "100", "1"}}
 	if typ != "BOOLEAN" && typ != "TINYINT(1)" && d.chance(40) {
 		c.typ += d.pick(" UNSIGNED", " ZEROFILL", " UNSIGNED ZEROFILL")
 		if strings.HasPrefix(c.def, "-") || c.def == "(-1)" {
@@ -41,7 +44,8 @@ func (d draw) decimal() column {
 	if d.chance(15) {
 		typ = "DECIMAL"
 	}
-	c := column{typ, d.pick("1", "'2.0'", "-0", "0.5", "-1", "1e0", "'-3'", "+4", "0x05"), []string{"0", "1", "-1", "0.5", "-0.05", "9.99"}}
+	c := column{typ, d.pick("1", "'2.0'", "-0", "0.5", "-1", "1e0", "'-3'", "+4", "0x05"),
+		[]string{"0", "1", "-1", "0.5", "-0.05", "9.99"}}
 	if d.chance(20) {
 		c.typ += d.pick(" UNSIGNED", " ZEROFILL")
 		c.def, c.values = d.pick("1", "'2.50'", "0"), []string{"0", "1.5", "3"}
@@ -50,8 +54,10 @@ func (d draw) decimal() column {
 }
 
 func (d draw) floating() column {
-	return column{d.pick("FLOAT", "DOUBLE", "REAL", "FLOAT(7,3)", "DOUBLE(10,2)", "FLOAT(24)", "FLOAT(53)", "DOUBLE PRECISION", "FLOAT UNSIGNED", "FLOAT4", "FLOAT8"),
-		d.pick("1.5", "0", "'2.25'", "1e3", "'1e-5'", "123456.7", "0.1", "100000", "12"), []string{"0", "1.5", "0.1", "1234.5678", "3", "100"}}
+	return column{d.pick("FLOAT", "DOUBLE", "REAL", "FLOAT(7,3)", "DOUBLE(10,2)", "FLOAT(24)", "FLOAT(53)",
+		"DOUBLE PRECISION", "FLOAT UNSIGNED", "FLOAT4", "FLOAT8"),
+		d.pick("1.5", "0", "'2.25'", "1e3", "'1e-5'", "123456.7", "0.1", "100000", "12"),
+		[]string{"0", "1.5", "0.1", "1234.5678", "3", "100"}}
 }
 
 func (d draw) bits() column {
@@ -59,15 +65,20 @@ func (d draw) bits() column {
 	if d.chance(30) {
 		n = 1
 	}
-	return column{fmt.Sprintf("BIT(%d)", n), d.pick("b'1'", "1", "0", "b'0'", "0x1", "x'01'", "TRUE"), []string{"0", "1", "b'1'"}}
+	return column{fmt.Sprintf("BIT(%d)", n), d.pick("b'1'", "1", "0", "b'0'", "0x1", "x'01'", "TRUE"),
+		[]string{"0", "1", "b'1'"}}
 }
 
 // literals are defaults of texts and bytes that SHOW CREATE TABLE writes in its own way.
-var literals = []string{"'a'", "''", "' '", "'ab '", "'it''s'", `'b\\s'`, `'n\nl'`, `'"'`, "'a,b'", "'NULL'", "'()'", "'0'", "5", "1.5", "'%_'", `'t\tb'`, `'#'`, "'--'", "'`'", "x'41'", "'a;b'", "'/*'"}
+var literals = []string{"'a'", "''", "' '", "'ab '", "'it''s'", `'b\\s'`, `'n\nl'`, `'"'`, "'a,b'", "'NULL'", "'()'",
+	"'0'", "5", "1.5", "'%_'", `'t\tb'`, `'#'`, "'--'", "'`'", "x'41'", "'a;b'", "'/*'"}
 
 func (d draw) text() column {
-	typ := d.pick("VARCHAR(20)", "CHAR(8)", "VARCHAR(20) CHARACTER SET latin1", "CHAR(8) CHARACTER SET utf8mb3", "NVARCHAR(10)", "NCHAR(9)", "CHAR(10) CHARACTER SET ucs2", "VARCHAR(9) COLLATE utf8mb4_bin", "TEXT", "TINYTEXT", "LONGTEXT", "TEXT(50)")
-	c := column{typ, d.pick(append(literals, "'é'", "'ü ñ'", "'漢'")...), []string{"'a'", "''", "'a b  '", "'O''x'", "'1'", `'q"\\'`}}
+	typ := d.pick("VARCHAR(20)", "CHAR(8)", "VARCHAR(20) CHARACTER SET latin1", "CHAR(8) CHARACTER SET utf8mb3",
+		"NVARCHAR(10)", "NCHAR(9)", "CHAR(10) CHARACTER SET ucs2", "VARCHAR(9) COLLATE utf8mb4_bin", "TEXT", "TINYTEXT",
+		"LONGTEXT", "TEXT(50)")
+	c := column{typ, d.pick(append(literals, "'é'", "'ü ñ'", "'漢'")...),
+		[]string{"'a'", "''", "'a b  '", "'O''x'", "'1'", `'q"\\'`}}
 	if strings.Contains(typ, "latin1") && c.def == "'漢'" {
 		c.def = "'é'"
 	}
@@ -114,9 +125,11 @@ func (d draw) varbinary() column {
 
 func (d draw) choice() column {
 	if d.chance(50) {
-		return column{d.pick("ENUM('a','b','c d')", `ENUM('a','it''s','b\\s')`, "ENUM('a','é','漢')", "ENUM('a','b') CHARACTER SET latin1", "ENUM('a','b,c','(')"), d.pick("'a'", "'a'", ""), []string{"'a'", "1", "2"}}
+		return column{d.pick("ENUM('a','b','c d')", `ENUM('a','it''s','b\\s')`, "ENUM('a','é','漢')",
+			"ENUM('a','b') CHARACTER SET latin1", "ENUM('a','b,c','(')"), d.pick("'a'", "'a'", ""), []string{"'a'", "1", "2"}}
 	}
-	return column{d.pick("SET('a','b','c d')", "SET('a','é','漢')", `SET('a','it''s')`, "SET('a','b') CHARACTER SET ucs2"), d.pick("'a'", "''", ""), []string{"'a'", "3", "''", "0"}}
+	return column{d.pick("SET('a','b','c d')", "SET('a','é','漢')", `SET('a','it''s')`, "SET('a','b') CHARACTER SET ucs2"),
+		d.pick("'a'", "''", ""), []string{"'a'", "3", "''", "0"}}
 }
 
 func (d draw) fsp() (text string, digits int) {
@@ -127,23 +140,29 @@ func (d draw) fsp() (text string, digits int) {
 }
 
 func (d draw) date() column {
-	return column{"DATE", d.pick("'2024-02-29'", "20240101", "'70-1-2'", "'1969-12-31'", "'0001-01-01'", "'9999-12-31'", "'2024.3.4'", "(CURRENT_DATE)"), []string{"'2024-02-29'", "'1969-12-31'", "'0099-01-01'", "'9999-12-31'"}}
+	return column{"DATE", d.pick("'2024-02-29'", "20240101", "'70-1-2'", "'1969-12-31'", "'0001-01-01'", "'9999-12-31'",
+		"'2024.3.4'", "(CURRENT_DATE)"), []string{"'2024-02-29'", "'1969-12-31'", "'0099-01-01'", "'9999-12-31'"}}
 }
 
 func (d draw) time() column {
 	fsp, _ := d.fsp()
-	return column{"TIME" + fsp, d.pick("'12:34:56'", "'1:2'", "'-01:00:00'", "123456", "'00:00:00.5'", "'23:59:59.999999'", "0", "'12:34:56.123456'"), []string{"'12:34:56.654321'", "'00:00:00'", "'-01:02:03.5'", "'23:00:00'"}}
+	return column{"TIME" + fsp, d.pick("'12:34:56'", "'1:2'", "'-01:00:00'", "123456", "'00:00:00.5'", "'23:59:59.999999'",
+		"0", "'12:34:56.123456'"), []string{"'12:34:56.654321'", "'00:00:00'", "'-01:02:03.5'", "'23:00:00'"}}
 }
 
 func (d draw) datetime() column {
 	fsp, _ := d.fsp()
-	return column{"DATETIME" + fsp, d.pick("'2024-02-29 12:34:56'", "'2024-02-29'", "20240229123456", "'2024-02-29 12:34:56.789123'", "CURRENT_TIMESTAMP"+fsp, "CURRENT_TIMESTAMP"+fsp+" ON UPDATE CURRENT_TIMESTAMP"+fsp, "'1969-12-31 23:59:59.9'", "'69-1-1 1:1:1'"),
+	return column{"DATETIME" + fsp, d.pick("'2024-02-29 12:34:56'", "'2024-02-29'", "20240229123456",
+		"'2024-02-29 12:34:56.789123'", "CURRENT_TIMESTAMP"+fsp, "CURRENT_TIMESTAMP"+fsp+" ON UPDATE CURRENT_TIMESTAMP"+fsp,
+		"'1969-12-31 23:59:59.9'", "'69-1-1 1:1:1'"),
 		[]string{"'2024-02-29 12:34:56.789123'", "'1969-12-31 23:59:59.999999'", "'0050-01-01 00:00:00'"}}
 }
 
 func (d draw) timestamp() column {
 	fsp, _ := d.fsp()
-	return column{"TIMESTAMP" + fsp, d.pick("'2024-02-29 12:34:56'", "'2024-02-29'", "20240229123456", "'2024-02-29 12:34:56.789123'", "CURRENT_TIMESTAMP"+fsp, "'1970-01-01 00:00:01'", "NOW"+strings.ReplaceAll(fsp+"()", ")()", ")")),
+	return column{"TIMESTAMP" + fsp, d.pick("'2024-02-29 12:34:56'", "'2024-02-29'", "20240229123456",
+		"'2024-02-29 12:34:56.789123'", "CURRENT_TIMESTAMP"+fsp, "'1970-01-01 00:00:01'",
+		"NOW"+strings.ReplaceAll(fsp+"()", ")()", ")")),
 		[]string{"'2024-02-29 12:34:56.789123'", "'1970-01-01 00:00:01'", "'2038-01-19 03:14:07'"}}
 }
 
@@ -152,7 +171,8 @@ func (d draw) other() column {
 	case 0:
 		return column{"JSON", d.pick("", "('{}')", "(JSON_OBJECT())"), []string{`'{"a": [1, "x"]}'`, "'null'", "'1.0'"}}
 	case 1:
-		return column{d.pick("POINT", "GEOMETRY"), "", []string{"ST_GeomFromText('POINT(1 2)')", "ST_GeomFromText('POINT(0 -1.5)', 4326)"}}
+		return column{d.pick("POINT", "GEOMETRY"), "", []string{"ST_GeomFromText('POINT(1 2)')",
+			"ST_GeomFromText('POINT(0 -1.5)', 4326)"}}
 	}
 	return column{"VECTOR(2)", "", []string{"TO_VECTOR('[1, 2.5]')"}}
 }
@@ -169,12 +189,17 @@ type charset struct {
 func charsets() []charset {
 	one := func(name string) charset { return charset{name: name, one: true} }
 	return []charset{
-		one("latin1"), one("latin2"), one("latin5"), one("latin7"), one("cp1250"), one("cp1251"), one("cp1256"), one("cp1257"), one("cp850"), one("cp852"), one("cp866"), one("koi8r"),
+		one("latin1"), one("latin2"), one("latin5"), one("latin7"), one("cp1250"), one("cp1251"), one("cp1256"),
+		one("cp1257"), one("cp850"), one("cp852"), one("cp866"), one("koi8r"),
 		one("greek"), one("hebrew"), one("tis620"), one("dec8"), one("macroman"), one("macce"),
-		{"gbk", [2]byte{0x81, 0xfe}, [2]byte{0xa1, 0xfe}, false}, {"gb2312", [2]byte{0xa1, 0xf7}, [2]byte{0xa1, 0xfe}, false}, {"big5", [2]byte{0xa1, 0xf9}, [2]byte{0xa1, 0xfe}, false},
-		{"sjis", [2]byte{0x81, 0x9f}, [2]byte{0x80, 0xfc}, false}, {"cp932", [2]byte{0x81, 0x9f}, [2]byte{0x80, 0xfc}, false}, {"ujis", [2]byte{0xa1, 0xfe}, [2]byte{0xa1, 0xfe}, false},
-		{"eucjpms", [2]byte{0xa1, 0xfe}, [2]byte{0xa1, 0xfe}, false}, {"euckr", [2]byte{0xa1, 0xfe}, [2]byte{0xa1, 0xfe}, false}, {"gb18030", [2]byte{0x81, 0xfe}, [2]byte{0x80, 0xfe}, false},
-		{"ucs2", [2]byte{0x00, 0xff}, [2]byte{0x00, 0xff}, false}, {"utf16", [2]byte{0x01, 0xd7}, [2]byte{0x00, 0xff}, false}, {"utf16le", [2]byte{0x00, 0xff}, [2]byte{0x01, 0xd7}, false},
+		{"gbk", [2]byte{0x81, 0xfe}, [2]byte{0xa1, 0xfe}, false}, {"gb2312", [2]byte{0xa1, 0xf7}, [2]byte{0xa1, 0xfe}, false},
+		{"big5", [2]byte{0xa1, 0xf9}, [2]byte{0xa1, 0xfe}, false},
+		{"sjis", [2]byte{0x81, 0x9f}, [2]byte{0x80, 0xfc}, false}, {"cp932", [2]byte{0x81, 0x9f}, [2]byte{0x80, 0xfc}, false},
+		{"ujis", [2]byte{0xa1, 0xfe}, [2]byte{0xa1, 0xfe}, false},
+		{"eucjpms", [2]byte{0xa1, 0xfe}, [2]byte{0xa1, 0xfe}, false}, {"euckr", [2]byte{0xa1, 0xfe}, [2]byte{0xa1, 0xfe},
+			false}, {"gb18030", [2]byte{0x81, 0xfe}, [2]byte{0x80, 0xfe}, false},
+		{"ucs2", [2]byte{0x00, 0xff}, [2]byte{0x00, 0xff}, false}, {"utf16", [2]byte{0x01, 0xd7}, [2]byte{0x00, 0xff}, false},
+		{"utf16le", [2]byte{0x00, 0xff}, [2]byte{0x01, 0xd7}, false},
 	}
 }
 

@@ -39,11 +39,13 @@ func TestJSONTextMeansWhatTheServerSays(t *testing.T) {
 	db := servers.MySQLForTest(t, MySQLOptions())
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if err := db.Exec(ctx, "CREATE DATABASE p", "CREATE TABLE p.outbox (id INT AUTO_INCREMENT PRIMARY KEY, payload JSON)"); err != nil {
+	if err := db.Exec(ctx, "CREATE DATABASE p",
+		"CREATE TABLE p.outbox (id INT AUTO_INCREMENT PRIMARY KEY, payload JSON)"); err != nil {
 		t.Fatal(err)
 	}
-	cfg := canal.Config{Host: db.Host(), Port: db.Port(), User: db.User(), Password: db.Password(), ServerID: 77, SpoolDir: t.TempDir(),
-		Tables: canal.Tables{Match: func(d, tab string) (bool, error) { return d == "p", nil }}}
+	cfg := canal.Config{Host: db.Host(), Port: db.Port(), User: db.User(), Password: db.Password(), ServerID: 77,
+		SpoolDir: t.TempDir(),
+		Tables:   canal.Tables{Match: func(d, tab string) (bool, error) { return d == "p", nil }}}
 	at, err := canal.CurrentPosition(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)

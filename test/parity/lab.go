@@ -31,7 +31,8 @@ type Lab struct {
 // MySQLOptions start the server that a Lab needs: room for a connection or two of
 // each connector.
 func MySQLOptions() servers.Options {
-	return servers.Options{Args: []string{"--max-connections=2000", "--binlog-row-metadata=FULL", "--max-allowed-packet=64M"}}
+	return servers.Options{Args: []string{"--max-connections=2000", "--binlog-row-metadata=FULL",
+		"--max-allowed-packet=64M"}}
 }
 
 // KafkaOptions start the broker that a Lab needs: records with old timestamps stay.
@@ -52,7 +53,8 @@ func (l *Lab) Prepare(ctx context.Context, cases []*Case) error {
 		return err
 	}
 	// What Debezium asks for at its start, beyond what we need.
-	if err := l.MySQL.Exec(ctx, "GRANT RELOAD, SHOW DATABASES, LOCK TABLES ON *.* TO "+servers.CDCUser+"@'%'"); err != nil {
+	if err := l.MySQL.Exec(ctx,
+		"GRANT RELOAD, SHOW DATABASES, LOCK TABLES ON *.* TO "+servers.CDCUser+"@'%'"); err != nil {
 		return err
 	}
 	secret := "mysql.password=" + servers.CDCPassword + "\n"
@@ -61,7 +63,8 @@ func (l *Lab) Prepare(ctx context.Context, cases []*Case) error {
 	}
 	return l.each(ctx, cases, 4, func(ctx context.Context, c *Case) error {
 		name := "`" + c.DatabaseName() + "`"
-		return l.exec(ctx, c, append([]string{"DROP DATABASE IF EXISTS " + name, "CREATE DATABASE " + name, "USE " + name}, c.Setup...))
+		return l.exec(ctx, c, append([]string{"DROP DATABASE IF EXISTS " + name, "CREATE DATABASE " + name, "USE " + name},
+			c.Setup...))
 	})
 }
 
@@ -180,7 +183,8 @@ func (l *Lab) workerFile(name, listen string) (string, error) {
 		return "", fmt.Errorf("there is no worker %q", name)
 	}
 	lines = slices.Concat([]string{
-		"bootstrap.servers=" + l.Kafka.Addr(), "offset.storage.file.filename=" + filepath.Join(l.Dir, "offsets"), "listeners=http://" + listen,
+		"bootstrap.servers=" + l.Kafka.Addr(), "offset.storage.file.filename=" + filepath.Join(l.Dir, "offsets"),
+		"listeners=http://" + listen,
 	}, lines)
 	path := filepath.Join(l.Dir, "worker-"+name+".properties")
 	return path, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644)

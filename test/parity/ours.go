@@ -82,7 +82,8 @@ func (o *Ours) Run(ctx context.Context, cases []*Case, expect func(*Case) *Resul
 	return out, nil
 }
 
-func (o *Ours) group(ctx context.Context, worker string, cases []*Case, out map[*Case]*Outcome, expect func(*Case) *Result) error {
+func (o *Ours) group(ctx context.Context, worker string, cases []*Case, out map[*Case]*Outcome,
+	expect func(*Case) *Result) error {
 	if err := o.Lab.Prepare(ctx, cases); err != nil {
 		return err
 	}
@@ -126,7 +127,8 @@ func (o *Ours) command(ctx context.Context, verb, properties string, more ...str
 var connectorIndex = regexp.MustCompile(`^connectors\[(\d+)\]`)
 
 // valid returns the files that the program takes; the others are noted as refused.
-func (o *Ours) valid(ctx context.Context, properties string, order []string, files map[string]*Case, out map[*Case]*Outcome) ([]string, error) {
+func (o *Ours) valid(ctx context.Context, properties string, order []string, files map[string]*Case,
+	out map[*Case]*Outcome) ([]string, error) {
 	for len(order) > 0 {
 		cmd := o.command(ctx, "validate", properties, append([]string{"-o", "json"}, order...)...)
 		var stderr bytes.Buffer
@@ -165,7 +167,8 @@ const (
 	failPatience = 25 * time.Second
 )
 
-func (o *Ours) run(ctx context.Context, properties string, order []string, cases []*Case, out map[*Case]*Outcome, expect func(*Case) *Result) (err error) {
+func (o *Ours) run(ctx context.Context, properties string, order []string, cases []*Case, out map[*Case]*Outcome,
+	expect func(*Case) *Result) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, oursPatience, fmt.Errorf("not done after %s", oursPatience))
 	defer cancel()
 	data := filepath.Join(o.Lab.Dir, "data")
@@ -209,7 +212,8 @@ func (o *Ours) run(ctx context.Context, properties string, order []string, cases
 	}
 	err = poll(ctx, 100*time.Millisecond, look(func(_ *Case, s admin.Connector) bool { return streams(s) || stopped(s) }))
 	if err != nil {
-		return errors.Join(err, stuck(cases, status, waiting, "does not start", func(_ *Case, s admin.Connector) bool { return streams(s) || stopped(s) }))
+		return errors.Join(err, stuck(cases, status, waiting, "does not start",
+			func(_ *Case, s admin.Connector) bool { return streams(s) || stopped(s) }))
 	}
 	if err := o.Lab.Do(ctx, cases); err != nil {
 		return err
@@ -224,7 +228,8 @@ func (o *Ours) run(ctx context.Context, properties string, order []string, cases
 			return true
 		}
 		want := expect(c)
-		return (late || !want.stopped() && s.Published >= uint64(len(want.Records))) && streams(s) && (s.Source.BinlogFile > file || s.Source.BinlogFile == file && s.Source.BinlogPosition >= pos)
+		return (late || !want.stopped() && s.Published >= uint64(len(want.Records))) && streams(s) &&
+			(s.Source.BinlogFile > file || s.Source.BinlogFile == file && s.Source.BinlogPosition >= pos)
 	}
 	patient, cancelPatient := context.WithTimeout(ctx, failPatience)
 	err = poll(patient, 100*time.Millisecond, look(done))
@@ -247,7 +252,8 @@ func (o *Ours) run(ctx context.Context, properties string, order []string, cases
 	return proc.Terminate(context.WithoutCancel(ctx))
 }
 
-func stuck(cases []*Case, status map[string]admin.Connector, say func(*Case, admin.Connector, string) error, what string, ok func(*Case, admin.Connector) bool) error {
+func stuck(cases []*Case, status map[string]admin.Connector, say func(*Case, admin.Connector, string) error,
+	what string, ok func(*Case, admin.Connector) bool) error {
 	var errs []error
 	for _, c := range cases {
 		if s := status[c.ID()]; !ok(c, s) {
@@ -262,7 +268,8 @@ func streams(s admin.Connector) bool { return s.Phase == "streaming" && s.Source
 // stopped says that a connector has failed, or that it waits for its table to get the
 // columns that the configuration names.
 func stopped(s admin.Connector) bool {
-	return s.State == "failed" || s.LastError != nil && (s.LastError.Code == "missing_column" || s.LastError.Code == "missing_table")
+	return s.State == "failed" || s.LastError != nil && (s.LastError.Code == "missing_column" ||
+		s.LastError.Code == "missing_table")
 }
 
 func ask(ctx context.Context, address string) (map[string]admin.Connector, error) {

@@ -118,7 +118,8 @@ func judge(t *testing.T, c *Case, want Result, plain Store, got *Outcome, quirks
 		if !ok {
 			t.Fatal("is not stored; run: go test ./test/parity -write")
 		}
-		if diff := DiffRecords(expected.Records, got.Records); diff != "" || expected.Failed != got.Code || (expected.Refused == "") != (got.Refused == "") {
+		if diff := DiffRecords(expected.Records, got.Records); diff != "" || expected.Failed != got.Code ||
+			(expected.Refused == "") != (got.Refused == "") {
 			t.Errorf("stopped with %q (%s), want %q\n%s", got.Code, got.Message+got.Refused, expected.Failed, diff)
 		}
 	default:
@@ -129,7 +130,8 @@ func judge(t *testing.T, c *Case, want Result, plain Store, got *Outcome, quirks
 }
 
 // ours runs the cases through the program on servers of their own.
-func ours(t *testing.T, cases []*Case, metadata string, environ []string, expect func(*Case) *Result) map[*Case]*Outcome {
+func ours(t *testing.T, cases []*Case, metadata string, environ []string,
+	expect func(*Case) *Result) map[*Case]*Outcome {
 	t.Helper()
 	began := time.Now()
 	binary, err := harness.Build(t.Context(), t.TempDir())

@@ -62,7 +62,9 @@ func compareReasons(want Result, got *Outcome) string {
 		if slices.Contains(r.codes, got.Code) && (got.Code != "" || got.Refused != "") {
 			return ""
 		}
-		return fmt.Sprintf("stops for another reason: %q %s, Debezium says:\n%s", got.Code, got.Message+got.Refused, lastCause(want))
+		return fmt.Sprintf("stops for another reason: %q %s, Debezium says:\n%s", got.Code, got.Message+got.Refused,
+			lastCause(want))
 	}
-	return fmt.Sprintf("stops (%q %s), and no reason is known that fits Debezium's:\n%s", got.Code, got.Message+got.Refused, lastCause(want))
+	return fmt.Sprintf("stops (%q %s), and no reason is known that fits Debezium's:\n%s", got.Code,
+		got.Message+got.Refused, lastCause(want))
 }

@@ -166,7 +166,10 @@ func foldContext(headers []Header, id string) []Header {
 		{"__debezium.context.connectorName", Bytes("mysql")}, {runIDHeader, Bytes("<uuid>")},
 	}
 	for i := 0; i+len(want) <= len(headers); i++ {
-		if slices.EqualFunc(headers[i:i+len(want)], want, func(a, b Header) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }) {
+		if slices.EqualFunc(headers[i:i+len(want)], want, func(a, b Header) bool {
+			return a.Name == b.Name &&
+				bytes.Equal(a.Value, b.Value)
+		}) {
 			return slices.Concat(headers[:i], []Header{{contextHeaders, nil}}, headers[i+len(want):])
 		}
 	}

@@ -59,7 +59,8 @@ func TestDashboardQueriesAreValid(t *testing.T) {
 	fill := strings.NewReplacer("$__rate_interval", "5m", "$job", ".+", "$connector", ".+")
 	for _, p := range d.Panels {
 		for _, q := range p.Targets {
-			rules = append(rules, rule{fmt.Sprintf("query:%d", len(rules)), fill.Replace(q.Expr), map[string]string{"panel": p.Title}})
+			rules = append(rules, rule{fmt.Sprintf("query:%d", len(rules)), fill.Replace(q.Expr),
+				map[string]string{"panel": p.Title}})
 		}
 	}
 	if len(rules) < 20 {

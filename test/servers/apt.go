@@ -189,7 +189,8 @@ func debianArchive(ctx context.Context, work string) (archive, error) {
 		keyring, err := debianKeyring(ctx, work, own, r)
 		return archive{uri: mirror, components: []string{"main"}, signedBy: keyring}, err
 	case r.id != "debian":
-		return archive{}, fmt.Errorf("it comes from Debian, and this is %s: name a Debian archive in BINLOG_OUTBOX_DEBIAN_MIRROR, or a running server in the environment", r.id)
+		return archive{}, fmt.Errorf("it comes from Debian, and this is %s: name a Debian archive in "+
+			"BINLOG_OUTBOX_DEBIAN_MIRROR, or a running server in the environment", r.id)
 	}
 	return own, nil
 }
@@ -255,7 +256,8 @@ func unpackPackages(ctx context.Context, work, root, source string, packages ...
 	if err := apt("update"); err != nil {
 		return err
 	}
-	if err := apt(append([]string{"install", "--download-only", "--no-install-recommends", "--yes"}, packages...)...); err != nil {
+	if err := apt(append([]string{"install", "--download-only", "--no-install-recommends", "--yes"},
+		packages...)...); err != nil {
 		return err
 	}
 	debs, err := filepath.Glob(filepath.Join(work, "cache", "archives", "*.deb"))

@@ -45,7 +45,8 @@ func Chromium(ctx context.Context, log io.Writer) (Browser, error) {
 		return Browser{}, err
 	}
 	fonts := filepath.Join(home, "fonts.conf")
-	text := fmt.Sprintf("<?xml version=\"1.0\"?>\n<!DOCTYPE fontconfig SYSTEM \"fonts.dtd\">\n<fontconfig><dir>%s</dir><cachedir>%s</cachedir></fontconfig>\n",
+	text := fmt.Sprintf("<?xml version=\"1.0\"?>\n<!DOCTYPE fontconfig SYSTEM "+
+		"\"fonts.dtd\">\n<fontconfig><dir>%s</dir><cachedir>%s</cachedir></fontconfig>\n",
 		filepath.Join(root, "usr", "share", "fonts"), filepath.Join(home, "fonts"))
 	if err := os.WriteFile(fonts, []byte(text), 0o644); err != nil {
 		return Browser{}, err
@@ -67,7 +68,8 @@ func Chromium(ctx context.Context, log io.Writer) (Browser, error) {
 // the machine that is of another build would not start.
 func dropLoader(root string) error {
 	for _, dir := range []string{"lib/*-linux-gnu*", "usr/lib/*-linux-gnu*"} {
-		for _, name := range []string{"ld-linux*", "libc.so*", "libm.so*", "libmvec.so*", "libpthread.so*", "libdl.so*", "librt.so*", "libresolv.so*", "libnss_*"} {
+		for _, name := range []string{"ld-linux*", "libc.so*", "libm.so*", "libmvec.so*", "libpthread.so*", "libdl.so*",
+			"librt.so*", "libresolv.so*", "libnss_*"} {
 			found, err := filepath.Glob(filepath.Join(root, dir, name))
 			if err != nil {
 				return err

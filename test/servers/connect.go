@@ -177,7 +177,8 @@ func findConnect(ctx context.Context, log io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	home := filepath.Join(cache, fmt.Sprintf("debezium-%s-%08x", DebeziumVersion, crc32.ChecksumIEEE(fmt.Append(nil, connectArtifacts))))
+	home := filepath.Join(cache, fmt.Sprintf("debezium-%s-%08x", DebeziumVersion,
+		crc32.ChecksumIEEE(fmt.Append(nil, connectArtifacts))))
 	return home, build(ctx, home, func(tmp string) error {
 		say(log, "fetching debezium %s", DebeziumVersion)
 		if err := fetchJars(ctx, filepath.Join(tmp, "libs"), connectArtifacts, log); err != nil {

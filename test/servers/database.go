@@ -149,7 +149,8 @@ func (db *database) initialize(ctx context.Context, data string, initArgs []stri
 		args = append(args, "--initialize-insecure", "--init-file="+script, redoSize)
 		return run(ctx, db.command(ctx, db.server(), args...))
 	}
-	cmd := db.command(ctx, db.server(), append(args, "--bootstrap", "--innodb-log-file-size=32M", "--max-allowed-packet=8M", "--net-buffer-length=16K")...)
+	cmd := db.command(ctx, db.server(), append(args, "--bootstrap", "--innodb-log-file-size=32M",
+		"--max-allowed-packet=8M", "--net-buffer-length=16K")...)
 	cmd.Stdin = strings.NewReader(sql)
 	return run(ctx, cmd)
 }
@@ -165,7 +166,8 @@ func (db *database) startOnce(ctx context.Context, data string) error {
 		return err
 	}
 	defer os.Remove(script)
-	args := append(db.baseArgs(data), "--init-file="+script, "--skip-networking", "--socket=mysqld.sock", "--skip-log-bin", redoSize)
+	args := append(db.baseArgs(data), "--init-file="+script, "--skip-networking", "--socket=mysqld.sock", "--skip-log-bin",
+		redoSize)
 	return run(ctx, db.command(ctx, db.server(), args...))
 }
 

@@ -85,7 +85,8 @@ func findLoader(root string) (loader, error) {
 	if l.path == "" {
 		return l, fmt.Errorf("%s holds no dynamic loader", root)
 	}
-	for _, pattern := range []string{"lib/*-linux-gnu*", "usr/lib/*-linux-gnu*", "usr/lib/*-linux-gnu*/mysql/private", "usr/lib/*-linux-gnu*/systemd"} {
+	for _, pattern := range []string{"lib/*-linux-gnu*", "usr/lib/*-linux-gnu*", "usr/lib/*-linux-gnu*/mysql/private",
+		"usr/lib/*-linux-gnu*/systemd"} {
 		found, _ := filepath.Glob(filepath.Join(root, pattern))
 		for _, dir := range found {
 			if l.libraries != "" {

@@ -53,7 +53,8 @@ func findKafka(ctx context.Context, log io.Writer) (*kafkaDist, error) {
 		return nil, err
 	}
 	// Another set of jars is another folder.
-	d := &kafkaDist{home: filepath.Join(cache, fmt.Sprintf("kafka-%s-%08x", KafkaVersion, crc32.ChecksumIEEE(fmt.Append(nil, kafkaArtifacts))))}
+	d := &kafkaDist{home: filepath.Join(cache, fmt.Sprintf("kafka-%s-%08x", KafkaVersion,
+		crc32.ChecksumIEEE(fmt.Append(nil, kafkaArtifacts))))}
 	if d.javaPath, err = findJava(ctx, log); err != nil {
 		return nil, err
 	}

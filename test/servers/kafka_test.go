@@ -165,7 +165,8 @@ func testKafkaFeatures(t *testing.T, k *Kafka) {
 		t.Fatal(err)
 	}
 	defer broker.Close()
-	answer, err := broker.ApiVersions(&sarama.ApiVersionsRequest{Version: 3, ClientSoftwareName: "t", ClientSoftwareVersion: "1"})
+	answer, err := broker.ApiVersions(&sarama.ApiVersionsRequest{Version: 3, ClientSoftwareName: "t",
+		ClientSoftwareVersion: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}

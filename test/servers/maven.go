@@ -36,7 +36,9 @@ func pom(artifacts []artifact) (string, error) {
 		if len(parts) != 3 {
 			return "", fmt.Errorf("artifact %q is not group:name:version", a)
 		}
-		fmt.Fprintf(&b, "    <dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n", parts[0], parts[1], parts[2])
+		fmt.Fprintf(&b,
+			"    <dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n", parts[0],
+			parts[1], parts[2])
 	}
 	b.WriteString("  </dependencies>\n</project>\n")
 	return b.String(), nil
@@ -73,7 +75,8 @@ func tool(ctx context.Context, program, debian string, log io.Writer) (string, e
 		return path, nil
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Getuid() != 0 {
-		return "", fmt.Errorf("%s is missing: install it (Debian: apt-get install %s), or name a running server in the environment", program, debian)
+		return "", fmt.Errorf("%s is missing: install it (Debian: apt-get install %s), or name a running server in the "+
+			"environment", program, debian)
 	}
 	say(log, "installing %s", debian)
 	for _, args := range [][]string{{"update", "-qq"}, {"install", "-qq", "--yes", "--no-install-recommends", debian}} {

@@ -75,7 +75,8 @@ func startDatabase(ctx context.Context, kind Kind, variable string, options Opti
 	if options.Name == "" {
 		options.Name = string(kind)
 	}
-	s := &MySQL{instance: instance{name: options.Name, detached: options.Detached, ports: map[string]*port{}}, kind: kind, user: "root"}
+	s := &MySQL{instance: instance{name: options.Name, detached: options.Detached, ports: map[string]*port{}}, kind: kind,
+		user: "root"}
 	if named, ok := external(variable); ok && !options.own() {
 		s.user, s.password, s.addr, err = parseAccount(named)
 		if err != nil {

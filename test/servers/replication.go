@@ -19,7 +19,8 @@ func Replicate(ctx context.Context, replica, source *MySQL) error {
 	if replica.kind == KindMariaDB {
 		statements = []string{
 			"STOP SLAVE", "RESET MASTER", "SET GLOBAL gtid_slave_pos=''",
-			fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%d, MASTER_USER='%s', MASTER_PASSWORD='%s', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos",
+			fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%d, MASTER_USER='%s', MASTER_PASSWORD='%s', "+
+				"MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos",
 				source.Host(), source.Port(), source.User(), source.Password()),
 			"SET GLOBAL read_only=ON", "START SLAVE",
 		}
@@ -36,8 +37,10 @@ func Replicate(ctx context.Context, replica, source *MySQL) error {
 }
 
 func follow(source *MySQL) string {
-	return fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST='%s', SOURCE_PORT=%d, SOURCE_USER='%s', SOURCE_PASSWORD='%s', "+
-		"SOURCE_CONNECT_RETRY=1, SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1", source.Host(), source.Port(), source.User(), source.Password())
+	return fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST='%s', SOURCE_PORT=%d, SOURCE_USER='%s', "+
+		"SOURCE_PASSWORD='%s', "+
+		"SOURCE_CONNECT_RETRY=1, SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1", source.Host(), source.Port(),
+		source.User(), source.Password())
 }
 
 // replicating waits until the replica's threads run.

@@ -44,12 +44,14 @@ func open(t *testing.T, address string) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser.Path), chromedp.Env(browser.Env...),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser.Path),
+		chromedp.Env(browser.Env...),
 		chromedp.NoSandbox, // it needs rights that a container does not give; only our own page is opened
 		chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience))
 	allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(end)
-	ctx, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {})) // it tells of events that are newer than it
+	// it tells of events that are newer than it
+	ctx, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, b.listen)
@@ -112,7 +114,8 @@ func awaiting(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.With
 // until waits until a script's value is true.
 func (b *tab) until(what, script string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(patience); !eval[bool](b, "(async () => Boolean("+script+"))()"); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !eval[bool](b,
+		"(async () => Boolean("+script+"))()"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("%s: not within %v; the page says:\n%s", what, patience, eval[string](b, "document.body.innerText"))
 		}
@@ -160,7 +163,8 @@ func (b *tab) accessible(name string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	found := eval[json.RawMessage](b, string(script)+`;axe.run().then(r => r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map(n => n.html + "\n" + n.failureSummary)})))`)
+	found := eval[json.RawMessage](b,
+		string(script)+`;axe.run().then(r => r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map(n => n.html + "\n" + n.failureSummary)})))`)
 	var violations []struct {
 		ID, Impact, Help string
 		Nodes            []string

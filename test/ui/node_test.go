@@ -33,7 +33,7 @@ type node struct {
 	leader  string
 	well    bool
 	wellAt  time.Time
-	aside   admin.RowRequest // the last decision about a row
+	decided admin.RowRequest // the last decision about a row
 	latency *prometheus.HistogramVec
 }
 
@@ -44,7 +44,8 @@ func newNode() *node {
 	n := &node{
 		began: now, leader: "cdc-1", states: map[string]ha.RunStatus{},
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "binlog_outbox_end_to_end_latency_seconds", Help: "x.", Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25},
+			Name: "binlog_outbox_end_to_end_latency_seconds", Help: "x.", Buckets: []float64{.001, .0025, .005, .01, .025, .05,
+				.1, .25},
 		}, []string{"connector"}),
 	}
 	for _, name := range []string{"billing-outbox", "orders-outbox", "shipping-outbox"} {
@@ -52,9 +53,11 @@ func newNode() *node {
 		n.latency.WithLabelValues(name)
 	}
 	for i, e := range []ha.AuditEntry{
-		{By: "ann", Action: "set_run_state", Connector: "orders-outbox", Detail: "paused", Reason: "schema change of shop.outbox"},
+		{By: "ann", Action: "set_run_state", Connector: "orders-outbox", Detail: "paused",
+			Reason: "schema change of shop.outbox"},
 		{By: "ann", Action: "set_run_state", Connector: "orders-outbox", Detail: "running", Reason: "schema change done"},
-		{By: "otto (unverified) at 10.1.4.7", Action: "transfer_leadership", Detail: "to cdc-1", Reason: "kernel update of cdc-3"},
+		{By: "otto (unverified) at 10.1.4.7", Action: "transfer_leadership", Detail: "to cdc-1",
+			Reason: "kernel update of cdc-3"},
 	} {
 		e.Index, e.At = uint64(4000+i*17), now.Add(time.Duration(i-9)*47*time.Minute)
 		n.audit = append(n.audit, e)
@@ -83,14 +86,18 @@ func (n *node) connector(name string) admin.Connector {
 	run := now.Sub(n.began).Seconds()
 	committed := now.Add(-40 * time.Millisecond)
 	c := admin.Connector{
-		Name: name, State: "running", Phase: "streaming", Wanted: n.states[name], Since: now.Add(-3*time.Hour - 12*time.Minute), Delivery: "exactly_once", Sessions: 1,
+		Name: name, State: "running", Phase: "streaming", Wanted: n.states[name],
+		Since: now.Add(-3*time.Hour - 12*time.Minute), Delivery: "exactly_once", Sessions: 1,
 		Published: uint64(184_200 + 950*run + 300*math.Sin(run/2)),
-		Position:  admin.Position{GTIDSet: set, File: "binlog.000412", Pos: 88_120_417, LastGTID: "3e11fa47-71ca-11e1-9e33-c80aa9429562:18230041", EventTime: &committed, Sequence: 91_223_870},
-		Queue:     admin.Queue{Records: 12, Bytes: 6_144}, LagSeconds: ptr(0.0),
-		Backlog:  &connector.Backlog{At: now.Add(-4 * time.Second), Transactions: ptr(uint64(0)), Bytes: ptr(uint64(0)), HeadroomSeconds: ptr(2.9 * 86400), HeadroomBytes: ptr(uint64(9 << 30)), RetentionSeconds: ptr(3.0 * 86400)},
+		Position: admin.Position{GTIDSet: set, File: "binlog.000412", Pos: 88_120_417,
+			LastGTID: "3e11fa47-71ca-11e1-9e33-c80aa9429562:18230041", EventTime: &committed, Sequence: 91_223_870},
+		Queue: admin.Queue{Records: 12, Bytes: 6_144}, LagSeconds: ptr(0.0),
+		Backlog: &connector.Backlog{At: now.Add(-4 * time.Second), Transactions: ptr(uint64(0)), Bytes: ptr(uint64(0)),
+			HeadroomSeconds: ptr(2.9 * 86400), HeadroomBytes: ptr(uint64(9 << 30)), RetentionSeconds: ptr(3.0 * 86400)},
 		Takeover: map[string]float64{"producer": 0.011, "position": 0.019, "source": 0.008},
 		Source: &admin.Source{
-			Connected: true, Flavor: "mysql", ServerUUID: "3e11fa47-71ca-11e1-9e33-c80aa9429562", ServerVersion: "9.7.4", BinlogFile: "binlog.000412", BinlogPosition: 88_120_417,
+			Connected: true, Flavor: "mysql", ServerUUID: "3e11fa47-71ca-11e1-9e33-c80aa9429562", ServerVersion: "9.7.4",
+			BinlogFile: "binlog.000412", BinlogPosition: 88_120_417,
 			LastEventAge: 0.02, Inserts: 184_211, Deletes: 184_150, Transactions: 901_333, EventTime: &committed,
 		},
 	}
@@ -106,19 +113,23 @@ func (n *node) connector(name string) admin.Connector {
 		n.latency.WithLabelValues(name).Observe(0.004 + 0.003*math.Abs(math.Sin(run*7)))
 	case name == "shipping-outbox":
 		retry := now.Truncate(20 * time.Second).Add(20 * time.Second)
-		c.Phase, c.Source, c.Queue, c.Published, c.Sessions, c.LagSeconds = "waiting to retry", nil, admin.Queue{}, 40_112, 6, ptr(214.0)
+		c.Phase, c.Source, c.Queue, c.Published, c.Sessions, c.LagSeconds = "waiting to retry", nil, admin.Queue{}, 40_112, 6,
+			ptr(214.0)
 		c.LastError = &connector.LastError{Code: "unreachable", At: now.Add(-3 * time.Second), RetryAt: retry,
 			Message: "connecting to mysql-ship.example.internal:3306: dial tcp 10.1.7.3:3306: connect: connection refused"}
 	default:
-		c.State, c.Phase, c.Source, c.Queue, c.Published, c.Since = "failed", "", nil, admin.Queue{}, 40_112, now.Add(-26*time.Minute)
+		c.State, c.Phase, c.Source, c.Queue, c.Published, c.Since = "failed", "", nil, admin.Queue{}, 40_112,
+			now.Add(-26*time.Minute)
 		c.LagSeconds, c.Backlog.Transactions, c.Backlog.Bytes = ptr(1571.0), ptr(uint64(20_114)), ptr(uint64(41<<20))
 		gtid, _ := position.ParseGTID("9be2f2a1-5c1d-11ee-8c99-0242ac120002:771203")
 		c.LastError = &connector.LastError{
 			Code: "record_too_large", GTID: gtid, Transaction: gtid.String(), Row: 3, At: now.Add(-26 * time.Minute),
-			Message: "topic outbox.event.invoice: the record has 2,411,008 bytes, and the broker takes 1,048,588 (max.message.bytes)",
+			Message: "topic outbox.event.invoice: the record has 2,411,008 bytes, and the broker takes 1,048,588 " +
+				"(max.message.bytes)",
 		}
 		c.Unpublished = admin.Unpublished{Rows: 5, Last: []admin.UnpublishedRow{{
-			Transaction: "9be2f2a1-5c1d-11ee-8c99-0242ac120002:770988", Row: 1, Table: "billing.outbox", Action: "dead_letter", Cause: "null_route_value",
+			Transaction: "9be2f2a1-5c1d-11ee-8c99-0242ac120002:770988", Row: 1, Table: "billing.outbox", Action: "dead_letter",
+			Cause:   "null_route_value",
 			Message: "the column aggregate_type is NULL, and the topic's name is made of it", At: now.Add(-91 * time.Minute),
 		}}}
 	}
@@ -131,14 +142,16 @@ func (n *node) Connector(name string) (admin.Connector, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.states[name].State == "" {
-		return admin.Connector{}, &admin.Problem{Status: 404, Code: admin.CodeConnectorNotFound, Detail: "there is no connector " + name}
+		return admin.Connector{}, &admin.Problem{Status: 404, Code: admin.CodeConnectorNotFound,
+			Detail: "there is no connector " + name}
 	}
 	return n.connector(name), nil
 }
 
 // note keeps what was done; the caller holds the lock.
 func (n *node) note(by admin.Actor, action, name, detail string) {
-	n.audit = append(n.audit, ha.AuditEntry{Index: 4100 + uint64(len(n.audit)), At: time.Now(), By: by.By, Action: action, Connector: name, Detail: detail, Reason: by.Reason})
+	n.audit = append(n.audit, ha.AuditEntry{Index: 4100 + uint64(len(n.audit)), At: time.Now(), By: by.By, Action: action,
+		Connector: name, Detail: detail, Reason: by.Reason})
 }
 
 func (n *node) SetRunState(_ context.Context, name string, want ha.RunState, by admin.Actor) error {
@@ -159,7 +172,8 @@ func (n *node) Restart(_ context.Context, name string, by admin.Actor) error {
 func (n *node) Cluster() ha.Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := ha.Status{Cluster: "c1", NodeID: "cdc-1", Role: ha.Leader, LeaderID: n.leader, Term: 7, CommitIndex: 4211, AppliedIndex: 4211, LastIndex: 4211, Ready: true}
+	c := ha.Status{Cluster: "c1", NodeID: "cdc-1", Role: ha.Leader, LeaderID: n.leader, Term: 7, CommitIndex: 4211,
+		AppliedIndex: 4211, LastIndex: 4211, Ready: true}
 	for i := 1; i <= 3; i++ {
 		id := fmt.Sprintf("cdc-%d", i)
 		m := ha.Member{ID: id, Address: id + ".example.internal:7400", Voter: true, Leader: id == n.leader}
@@ -192,13 +206,15 @@ func (n *node) Audit() []ha.AuditEntry {
 }
 
 func (n *node) Loggers() []admin.Logger {
-	return []admin.Logger{{Name: "root", Level: "info"}, {Name: "raft", Level: "debug", Until: ptr(time.Now().Add(8 * time.Minute))}}
+	return []admin.Logger{{Name: "root", Level: "info"}, {Name: "raft", Level: "debug",
+		Until: ptr(time.Now().Add(8 * time.Minute))}}
 }
 
-func (n *node) DecideRow(_ context.Context, name string, choice admin.RowRequest, by admin.Actor) (admin.RowDecision, error) {
+func (n *node) DecideRow(_ context.Context, name string, choice admin.RowRequest,
+	by admin.Actor) (admin.RowDecision, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.aside = choice
+	n.decided = choice
 	n.note(by, "unpublished", name, fmt.Sprintf("%s of %s row %d", choice.Action, choice.Transaction, choice.Row))
 	return admin.RowDecision{}, nil
 }

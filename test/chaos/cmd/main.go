@@ -57,13 +57,16 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(what, flag.ContinueOnError)
 	flags.Uint64Var(&s.options.Seed, "seed", 0, "seed of the plan; 0 draws one")
 	flags.IntVar(&s.options.Brokers, "brokers", 1, "brokers of Kafka")
-	flags.IntVar(&s.options.Sources, "sources", 1, "MySQL servers; the second follows the first and takes its place now and then")
+	flags.IntVar(&s.options.Sources, "sources", 1,
+		"MySQL servers; the second follows the first and takes its place now and then")
 	flags.BoolVar(&s.options.MariaDB, "mariadb", false, "MariaDB in place of MySQL")
-	flags.BoolVar(&s.options.Unreplicated, "unreplicated", false, "one replica for each topic of the connector, whatever the number of brokers")
+	flags.BoolVar(&s.options.Unreplicated, "unreplicated", false,
+		"one replica for each topic of the connector, whatever the number of brokers")
 	flags.DurationVar(&s.time, "time", 10*time.Minute, "how long in all")
 	flags.DurationVar(&s.each, "each", 10*time.Minute, "how long before everything is made anew, with another seed")
 	flags.IntVar(&s.times, "times", 20, "how often, of zombie, outage and failover")
-	flags.DurationVar(&s.asleep, "asleep", time.Minute, "how long a leader is stopped, or the servers are gone, of zombie and outage")
+	flags.DurationVar(&s.asleep, "asleep", time.Minute,
+		"how long a leader is stopped, or the servers are gone, of zombie and outage")
 	flags.IntVar(&s.options.PerSecond, "load", 0, "transactions a second; 0 means 250")
 	flags.IntVar(&s.rate, "rate", 1000, "rows a second, of failover")
 	flags.StringVar(&s.only, "only", "", "only kinds of faults with this in their name")

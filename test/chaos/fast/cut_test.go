@@ -26,7 +26,8 @@ type logged struct {
 func history() (head [][]byte, all []logged) {
 	b := canaltest.NewBinlog(position.MySQL, "binlog.000001", 4)
 	head = slices.Clone(b.Events)
-	orders := canaltest.Table{ID: 200, Database: "shop", Name: "orders", Full: true, Columns: []canaltest.Column{canaltest.BigInt("id")}}
+	orders := canaltest.Table{ID: 200, Database: "shop", Name: "orders", Full: true,
+		Columns: []canaltest.Column{canaltest.BigInt("id")}}
 	next := int64(0)
 	insert := func(b *canaltest.Binlog, tx *logged, rows int) {
 		var images [][]any
@@ -96,7 +97,8 @@ func TestCutAtEachEvent(t *testing.T) {
 	for cut := range events + 1 {
 		var left int // events until the cut; -1 for none
 		server := &canaltest.Server{
-			UUID: sourceID.String(), GTIDMode: "ON", Executed: fmt.Sprintf("%s:1-%d", sourceID, len(all)), LogBin: "ON", Binlogs: []string{"binlog.000001"},
+			UUID: sourceID.String(), GTIDMode: "ON", Executed: fmt.Sprintf("%s:1-%d", sourceID, len(all)), LogBin: "ON",
+			Binlogs: []string{"binlog.000001"},
 		}
 		server.Serve = func(d canaltest.Dump, to *canaltest.Sender) error {
 			known, err := position.ParseSet(position.MySQL, d.Set)
@@ -144,9 +146,11 @@ func TestCutAtEachEvent(t *testing.T) {
 }
 
 // read reads until the position covers all transactions or the stream ends.
-func read(ctx context.Context, server *canaltest.Server, spool string, at *position.Position, got *[]int64, all int) error {
+func read(ctx context.Context, server *canaltest.Server, spool string, at *position.Position, got *[]int64,
+	all int) error {
 	stream, err := canal.Open(ctx, canal.Config{
-		Host: "127.0.0.1", Port: server.Port(), User: canaltest.User, Password: canaltest.Password, ServerID: 7, SpoolDir: spool, Heartbeat: time.Second,
+		Host: "127.0.0.1", Port: server.Port(), User: canaltest.User, Password: canaltest.Password, ServerID: 7,
+		SpoolDir: spool, Heartbeat: time.Second,
 		Tables: canal.Tables{Match: func(_, table string) (bool, error) { return table == "outbox", nil }},
 	}, *at)
 	if err != nil {

@@ -48,8 +48,10 @@ func rule(key kmsg.Key, action kproxy.Action, chance float64, least, most time.D
 // few is a little of everything for one kind of request, times n.
 func few(key kmsg.Key, n float64) []kproxy.Rule {
 	return []kproxy.Rule{
-		rule(key, kproxy.Slow, .02*n, ms, 50*ms), rule(key, kproxy.Slow, .004*n, 60*ms, 600*ms), rule(key, kproxy.Lose, .004*n, 0, 0),
-		rule(key, kproxy.Drop, .004*n, 0, 0), rule(key, kproxy.Late, .004*n, ms, 20*ms), rule(key, kproxy.Stall, .001*n, requestTimeout, requestTimeout+60*ms),
+		rule(key, kproxy.Slow, .02*n, ms, 50*ms), rule(key, kproxy.Slow, .004*n, 60*ms, 600*ms),
+		rule(key, kproxy.Lose, .004*n, 0, 0),
+		rule(key, kproxy.Drop, .004*n, 0, 0), rule(key, kproxy.Late, .004*n, ms, 20*ms),
+		rule(key, kproxy.Stall, .001*n, requestTimeout, requestTimeout+60*ms),
 	}
 }
 
@@ -64,7 +66,8 @@ func profiles() []profile {
 		// The EndTxn that arrives when the next transaction is open (KAFKA-17754).
 		{"late", []kproxy.Rule{
 			rule(kmsg.EndTxn, kproxy.Late, .07, ms, 20*ms), rule(kmsg.EndTxn, kproxy.Copy, .03, ms, 30*ms),
-			rule(kmsg.EndTxn, kproxy.Stall, .01, requestTimeout, requestTimeout+60*ms), rule(kmsg.EndTxn, kproxy.Slow, .05, 5*ms, 60*ms),
+			rule(kmsg.EndTxn, kproxy.Stall, .01, requestTimeout, requestTimeout+60*ms),
+			rule(kmsg.EndTxn, kproxy.Slow, .05, 5*ms, 60*ms),
 			rule(kmsg.Produce, kproxy.Slow, .2, ms, 20*ms),
 		}},
 	}
@@ -93,7 +96,8 @@ func TestSchedules(t *testing.T) {
 					}
 					seed := *firstSeed + i
 					if err := runSchedule(ctx, seed, p, sum); err != nil && ctx.Err() == nil {
-						return fmt.Errorf("seed %d: %w\nto repeat: go test ./test/chaos/fast -run TestSchedules/%s -seed %d -schedules 1", seed, err, p.name, seed)
+						return fmt.Errorf("seed %d: %w\nto repeat: go test ./test/chaos/fast -run TestSchedules/%s -seed %d -schedules 1",
+							seed, err, p.name, seed)
 					}
 					return nil
 				})
@@ -235,7 +239,8 @@ func (w *world) judge(seen [][]int) error {
 		}
 	}
 	if len(lost)+len(twice)+len(order) > 0 {
-		return fmt.Errorf("of %d rows %d are lost %.80v, %d come twice %.80v, %d are out of order %.120v", w.rows, len(lost), lost, len(twice), twice, len(order), order)
+		return fmt.Errorf("of %d rows %d are lost %.80v, %d come twice %.80v, %d are out of order %.120v", w.rows, len(lost),
+			lost, len(twice), twice, len(order), order)
 	}
 	if w.covered() != transactions {
 		return fmt.Errorf("the position does not rot: it covers %s of %d transactions", w.store, len(w.binlog))

@@ -44,14 +44,14 @@ type world struct {
 	binlog  []txn.Transaction
 	rows    int // ids 1..rows are in it
 
-	mu     sync.Mutex
-	random *rand.Rand
-	broken float64 // chance that the source breaks at a read
-	store  position.Position
-	stored bool
-	term   uint64 // of the newest leader
-	aside  []connector.RowDecision
-	change chan struct{}
+	mu        sync.Mutex
+	random    *rand.Rand
+	broken    float64 // chance that the source breaks at a read
+	store     position.Position
+	stored    bool
+	term      uint64 // of the newest leader
+	decisions []connector.RowDecision
+	change    chan struct{}
 }
 
 func newWorld(seed uint64, brokers int) (*world, error) {
@@ -64,13 +64,15 @@ func newWorld(seed uint64, brokers int) (*world, error) {
 		ports[i] = 9092 + i
 	}
 	var err error
-	w.kafka, err = kfake.NewCluster(kfake.Ports(ports...), kfake.ListenFn(w.network.Listen), kfake.SeedTopics(partitions, topic))
+	w.kafka, err = kfake.NewCluster(kfake.Ports(ports...), kfake.ListenFn(w.network.Listen),
+		kfake.SeedTopics(partitions, topic))
 	if err != nil {
 		return nil, err
 	}
 	for n := range uint64(transactions) {
 		g := position.GTID{SID: sourceID, Seq: n + 1}
-		tx := txn.Transaction{Commit: position.Commit{GTID: g, First: n + 1, File: "b.000001", Pos: n*100 + 200, Committed: w.began}, Final: true}
+		tx := txn.Transaction{Commit: position.Commit{GTID: g, First: n + 1, File: "b.000001", Pos: n*100 + 200,
+			Committed: w.began}, Final: true}
 		if w.random.IntN(4) > 0 {
 			for range 1 + w.random.IntN(4) {
 				w.rows++
@@ -154,7 +156,8 @@ func (encoder) Encode(mem *txn.Arena, row *schema.Row) (txn.Record, bool, error)
 	id, _ := row.After[0].(int)
 	return txn.Record{
 		Topic: topic, Partition: -1, Timestamp: -1,
-		Key: mem.Keep(append(mem.Room(), "k"+strconv.Itoa(id%7)...)), Value: mem.Keep(strconv.AppendInt(mem.Room(), int64(id), 10)),
+		Key: mem.Keep(append(mem.Room(), "k"+strconv.Itoa(id%7)...)), Value: mem.Keep(strconv.AppendInt(mem.Room(), int64(id),
+			10)),
 	}, true, nil
 }
 
@@ -190,13 +193,13 @@ func (p positions) SavePosition(_ context.Context, pos position.Position) error 
 func (p positions) RowDecisions() ([]connector.RowDecision, error) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	return slices.Clone(p.w.aside), nil
+	return slices.Clone(p.w.decisions), nil
 }
 
 func (p positions) DecideRow(_ context.Context, d connector.RowDecision) error {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	p.w.aside = append(p.w.aside, d)
+	p.w.decisions = append(p.w.decisions, d)
 	return nil
 }
 

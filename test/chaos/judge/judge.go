@@ -16,14 +16,15 @@ import (
 // The promises. Each is returned, wrapped with counter-examples, by the validator
 // of the same name.
 var (
-	ErrOneTransaction = errors.New("one transaction of the source is in one transaction of Kafka, and the position in it covers exactly the rows up to it")
-	ErrPositionsGrow  = errors.New("positions only grow")
-	ErrPositionWhole  = errors.New("the position covers all that the source has executed")
-	ErrReplicated     = errors.New("the replicated position grows on every node and is never ahead of the one in Kafka")
-	ErrAgree          = errors.New("in the end all nodes hold the same position, which is Kafka's")
-	ErrNothingOpen    = errors.New("no transaction is left open")
-	ErrLive           = errors.New("what a read_committed consumer saw while it happened is what the log holds in the end")
-	ErrAtRest         = errors.New("after the faults a node holds no more goroutines, files and memory than before")
+	ErrOneTransaction = errors.New("one transaction of the source is in one transaction of Kafka, and the position in " +
+		"it covers exactly the rows up to it")
+	ErrPositionsGrow = errors.New("positions only grow")
+	ErrPositionWhole = errors.New("the position covers all that the source has executed")
+	ErrReplicated    = errors.New("the replicated position grows on every node and is never ahead of the one in Kafka")
+	ErrAgree         = errors.New("in the end all nodes hold the same position, which is Kafka's")
+	ErrNothingOpen   = errors.New("no transaction is left open")
+	ErrLive          = errors.New("what a read_committed consumer saw while it happened is what the log holds in the end")
+	ErrAtRest        = errors.New("after the faults a node holds no more goroutines, files and memory than before")
 )
 
 // Validator checks one promise.
@@ -66,7 +67,8 @@ func (f *findings) err(promise error) error {
 	if f.count == 0 {
 		return nil
 	}
-	return fmt.Errorf("broken promise %w\n  %d times, for example:\n    %s", promise, f.count, strings.Join(f.examples, "\n    "))
+	return fmt.Errorf("broken promise %w\n  %d times, for example:\n    %s", promise, f.count,
+		strings.Join(f.examples, "\n    "))
 }
 
 // segment is what one Kafka transaction has put into one partition.
@@ -157,7 +159,8 @@ func OneTransaction(e *Evidence) error {
 					m.Offset, m.Mark.Set, rows(want[p]), p, got.end, entryRows(got.entries))
 				segs[p] = nil // what follows is a consequence
 			} else if got.producer != m.Producer || got.epoch != m.Epoch {
-				f.add("the position at offset %d was written by producer %d epoch %d, its rows in partition %d by producer %d epoch %d",
+				f.add("the position at offset %d was written by producer %d epoch %d, its rows in partition %d by producer %d "+
+					"epoch %d",
 					m.Offset, m.Producer, m.Epoch, p, got.producer, got.epoch)
 			}
 			want[p] = nil
@@ -166,7 +169,8 @@ func OneTransaction(e *Evidence) error {
 	}
 	for p := range segs {
 		for _, s := range segs[p] {
-			f.add("the transaction that ends at offset %d of partition %d has %s and no position", s.end, p, entryRows(s.entries))
+			f.add("the transaction that ends at offset %d of partition %d has %s and no position", s.end, p,
+				entryRows(s.entries))
 		}
 	}
 	return f.err(ErrOneTransaction)
@@ -200,7 +204,8 @@ func PositionsGrow(e *Evidence) error {
 				f.add("the position at offset %d lacks %s, which the one at offset %d has", m.Offset, gone, last.Offset)
 			}
 			if m.Mark.Seq < last.Mark.Seq {
-				f.add("the position at offset %d counts %d rows, the one at offset %d %d", m.Offset, m.Mark.Seq, last.Offset, last.Mark.Seq)
+				f.add("the position at offset %d counts %d rows, the one at offset %d %d", m.Offset, m.Mark.Seq, last.Offset,
+					last.Mark.Seq)
 			}
 		}
 		last = &m
@@ -236,7 +241,8 @@ func Replicated(e *Evidence) error {
 		l := life{s.Node, s.Life}
 		if before := last[l]; before != nil {
 			if gone := before.Subtract(s.Set); !gone.IsEmpty() {
-				f.add("node %s (process %d) said at %s that it lacks %s, which it had before", s.Node, s.Life, s.At.Format("15:04:05.000"), gone)
+				f.add("node %s (process %d) said at %s that it lacks %s, which it had before", s.Node, s.Life,
+					s.At.Format("15:04:05.000"), gone)
 			}
 		}
 		last[l] = s.Set
@@ -253,7 +259,8 @@ func Replicated(e *Evidence) error {
 			covered = marks[n-1].Mark.Set
 		}
 		if ahead := s.Set.Subtract(covered); !ahead.IsEmpty() && n > 0 {
-			f.add("node %s said %s at %s, and the position in Kafka was %s: it lacks %s", s.Node, s.Set, s.At.Format("15:04:05.000"), covered, ahead)
+			f.add("node %s said %s at %s, and the position in Kafka was %s: it lacks %s", s.Node, s.Set,
+				s.At.Format("15:04:05.000"), covered, ahead)
 		}
 	}
 	return f.err(ErrReplicated)

@@ -71,7 +71,8 @@ func good(t *testing.T) *Evidence {
 		},
 		Executed: set("1-5"),
 		Data: [][]Entry{
-			{data(0, 1, row(1, 1)), data(1, 1, row(2, 2)), end(2, 1, true), end(5, 1, false), data(6, 2, row(4, 1)), end(7, 2, true)},
+			{data(0, 1, row(1, 1)), data(1, 1, row(2, 2)), end(2, 1, true), end(5, 1, false), data(6, 2, row(4, 1)),
+				end(7, 2, true)},
 			{data(0, 1, row(2, 1)), end(1, 1, true), data(2, 2, row(3, 1)), end(3, 2, true)},
 		},
 		Positions: []Entry{
@@ -82,7 +83,8 @@ func good(t *testing.T) *Evidence {
 			mark(8, 2, 40, Mark{Set: set("1-5"), Seq: 5}), end(9, 2, true),
 		},
 		Samples: []Sample{
-			{"a", 1, at(11), set("1-2")}, {"b", 1, at(12), nil}, {"b", 1, at(31), set("1-4")}, {"a", 2, at(31), set("1-2")}, {"a", 2, at(41), set("1-5")},
+			{"a", 1, at(11), set("1-2")}, {"b", 1, at(12), nil}, {"b", 1, at(31), set("1-4")}, {"a", 2, at(31), set("1-2")},
+			{"a", 2, at(41), set("1-5")},
 		},
 		Final:     map[string]*position.Set{"a": set("1-5"), "b": set("1-5")},
 		Ends:      []Ends{{"t", 0, 8, 8}, {"p", 0, 10, 10}},
@@ -117,14 +119,18 @@ func TestBadRuns(t *testing.T) {
 		want  error
 		words string
 	}{
-		{"a position without one of its rows", func(e *Evidence) { e.Data[0] = slices.Delete(e.Data[0], 1, 2) }, ErrOneTransaction, "2 rows from row 1 of transaction 1"},
-		{"a position without any of its rows", func(e *Evidence) { e.Data[1] = e.Data[1][:2] }, ErrOneTransaction, "has no rows"},
-		{"a row that its position does not cover", func(e *Evidence) { e.Positions = e.Positions[:8]; e.Executed = set("1-4") }, ErrOneTransaction, "no position"},
+		{"a position without one of its rows", func(e *Evidence) { e.Data[0] = slices.Delete(e.Data[0], 1, 2) },
+			ErrOneTransaction, "2 rows from row 1 of transaction 1"},
+		{"a position without any of its rows", func(e *Evidence) { e.Data[1] = e.Data[1][:2] }, ErrOneTransaction,
+			"has no rows"},
+		{"a row that its position does not cover",
+			func(e *Evidence) { e.Positions = e.Positions[:8]; e.Executed = set("1-4") }, ErrOneTransaction, "no position"},
 		{"rows and position in two transactions", func(e *Evidence) {
 			e.Data[0] = slices.Insert(e.Data[0], 1, Entry{Offset: 0, Producer: 7, Epoch: 1, Control: true, Commit: true})
 		}, ErrOneTransaction, "covers 2 rows"},
 		{"a transaction of the source torn over two of Kafka", func(e *Evidence) {
-			e.Positions = slices.Insert(e.Positions, 2, Entry{Offset: 1, Producer: 7, Epoch: 1, Mark: &Mark{Set: set("1"), Seq: 1}, Time: at(5)})
+			e.Positions = slices.Insert(e.Positions, 2, Entry{Offset: 1, Producer: 7, Epoch: 1,
+				Mark: &Mark{Set: set("1"), Seq: 1}, Time: at(5)})
 		}, ErrOneTransaction, "covers row 1 of transaction 1"},
 		{"rows of another writer", func(e *Evidence) {
 			e.Data[1][2].Epoch, e.Data[1][3].Epoch = 3, 3
@@ -133,7 +139,8 @@ func TestBadRuns(t *testing.T) {
 			e.Data[0][0].Row, e.Data[0][1].Row = e.Data[0][1].Row, e.Data[0][0].Row
 			e.Live = nil
 		}, ErrOneTransaction, "covers 2 rows"},
-		{"a record twice", func(e *Evidence) { e.Data[0] = slices.Insert(e.Data[0], 1, e.Data[0][0]) }, ErrOneTransaction, "covers 2 rows"},
+		{"a record twice", func(e *Evidence) { e.Data[0] = slices.Insert(e.Data[0], 1, e.Data[0][0]) }, ErrOneTransaction,
+			"covers 2 rows"},
 		{"a position goes back", func(e *Evidence) { e.Positions[8].Mark.Set = set("1-3:5") }, ErrPositionsGrow, "lacks"},
 		{"a count goes back", func(e *Evidence) { e.Positions[8].Mark.Seq = 3 }, ErrPositionsGrow, "counts 3 rows"},
 		{"a position that rots", func(e *Evidence) { e.Executed = set("1-7") }, ErrPositionWhole, ":6-7"},
@@ -143,9 +150,11 @@ func TestBadRuns(t *testing.T) {
 		{"a node differs in the end", func(e *Evidence) { e.Final["b"] = set("1-4") }, ErrAgree, "node b"},
 		{"a node has nothing in the end", func(e *Evidence) { e.Final["b"] = nil }, ErrAgree, "node b"},
 		{"an open transaction", func(e *Evidence) { e.Ends[1].Stable = 7 }, ErrNothingOpen, "open at offset 7"},
-		{"a consumer saw what is not there", func(e *Evidence) { e.Data[0] = slices.Delete(e.Data[0], 1, 2) }, ErrLive, "holds nothing"},
+		{"a consumer saw what is not there", func(e *Evidence) { e.Data[0] = slices.Delete(e.Data[0], 1, 2) }, ErrLive,
+			"holds nothing"},
 		{"a consumer saw another row", func(e *Evidence) { e.Live[0][1].Row.Number = 9 }, ErrLive, "row 9"},
-		{"a consumer was not given a record", func(e *Evidence) { e.Live[0] = slices.Delete(e.Live[0], 1, 2) }, ErrLive, "never given offset 1"},
+		{"a consumer was not given a record", func(e *Evidence) { e.Live[0] = slices.Delete(e.Live[0], 1, 2) }, ErrLive,
+			"never given offset 1"},
 		{"goroutines leak", func(e *Evidence) { e.Processes[0].After.Goroutines = 100 }, ErrAtRest, "100 goroutines"},
 		{"files leak", func(e *Evidence) { e.Processes[0].After.Files = 100 }, ErrAtRest, "100 files"},
 		{"memory leaks", func(e *Evidence) { e.Processes[0].After.RSS = 1 << 30 }, ErrAtRest, "bytes of memory"},

@@ -129,7 +129,8 @@ func (p *Proxy) Listen(backend string) (string, error) {
 
 // Dialer returns a dial function whose connections lead through the proxy, for a
 // client in the same process. dial opens those to the brokers.
-func (p *Proxy) Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (p *Proxy) Dialer(dial func(ctx context.Context, network, address string) (net.Conn,
+	error)) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		backend, err := dial(ctx, network, address)
 		if err != nil {

@@ -258,7 +258,8 @@ func TestRules(t *testing.T) {
 func TestDecode(t *testing.T) {
 	r := Request{Frame: endTxn(5)}
 	req, ok := r.Decode().(*kmsg.EndTxnRequest)
-	if !ok || req.TransactionalID != "tx" || req.ProducerID != 7 || !req.Commit || r.Name() != "EndTxn" || r.Version() != 3 {
+	if !ok || req.TransactionalID != "tx" || req.ProducerID != 7 || !req.Commit || r.Name() != "EndTxn" ||
+		r.Version() != 3 {
 		t.Errorf("decoded %+v", req)
 	}
 	r.Frame = r.Frame[:headerLen+3]

@@ -47,7 +47,8 @@ func run(ctx context.Context, args []string) error {
 	}
 	if *list {
 		for _, m := range chosen {
-			fmt.Printf("%-22s %s\n%24s%s\n%24scaught by %s (%s -run %s)\n", m.Name, m.Rule, "without it: ", m.Harm, "", m.Level, m.Package, m.Test)
+			fmt.Printf("%-22s %s\n%24s%s\n%24scaught by %s (%s -run %s)\n", m.Name, m.Rule, "without it: ", m.Harm, "", m.Level,
+				m.Package, m.Test)
 		}
 		return nil
 	}

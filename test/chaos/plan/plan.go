@@ -66,12 +66,15 @@ func specs() []spec {
 		{CutPeers, 4, 500 * ms, 4 * sec, "peers"}, {CutOnePeer, 2, 500 * ms, 4 * sec, "peers"},
 		{CutSource, 3, 500 * ms, 5 * sec, "source"}, {ResetSource, 3, 0, 0, "source"},
 		{CutKafka, 3, 500 * ms, 5 * sec, "kafka"}, {ResetKafka, 3, 0, 0, "kafka"}, {SlowKafka, 2, sec, 4 * sec, "kafka"},
-		{LateRequests, 6, 2 * sec, 6 * sec, "requests"}, {LostRequests, 4, 2 * sec, 6 * sec, "requests"}, {StallRequests, 2, 2 * sec, 4 * sec, "requests"},
+		{LateRequests, 6, 2 * sec, 6 * sec, "requests"}, {LostRequests, 4, 2 * sec, 6 * sec, "requests"},
+		{StallRequests, 2, 2 * sec, 4 * sec, "requests"},
 		{KillBroker, 3, 200 * ms, 2 * sec, "broker"}, {PauseBroker, 3, 500 * ms, 5 * sec, "broker"},
 		{KillMySQL, 2, 200 * ms, 2 * sec, "mysql"}, {PauseMySQL, 2, 500 * ms, 4 * sec, "mysql"},
 		{SwitchSource, 2, 0, 0, "mysql"}, {FullDisk, 2, sec, 4 * sec, "disk"},
-		{SleepBroker, 3, 4 * sec, 7 * sec, "broker"}, {Leaderless, 4, sec, 4 * sec, "broker"}, {SlowBrokers, 3, 3 * sec, 8 * sec, "quota"},
-		{SilentHosts, 3, 2 * sec, 7 * sec, "kafka"}, {ChangeTables, 3, 200 * ms, sec, "node"}, {Strangers, 3, 2 * sec, 6 * sec, "peers"},
+		{SleepBroker, 3, 4 * sec, 7 * sec, "broker"}, {Leaderless, 4, sec, 4 * sec, "broker"},
+		{SlowBrokers, 3, 3 * sec, 8 * sec, "quota"},
+		{SilentHosts, 3, 2 * sec, 7 * sec, "kafka"}, {ChangeTables, 3, 200 * ms, sec, "node"},
+		{Strangers, 3, 2 * sec, 6 * sec, "peers"},
 	}
 }
 
@@ -208,7 +211,8 @@ func round(random *rand.Rand, at, room time.Duration, o Options) (steps []Step) 
 			continue
 		}
 		step := Step{
-			At: at + between(random, 0, 1500*ms), For: between(random, s.least, s.most), Kind: s.kind, Number: random.IntN(1 << 16),
+			At: at + between(random, 0, 1500*ms), For: between(random, s.least, s.most), Kind: s.kind,
+			Number: random.IntN(1 << 16),
 		}
 		if random.IntN(10) >= 7 && !o.Rush {
 			step.Target = Other

@@ -15,7 +15,8 @@ func Build(ctx context.Context, dir string) (string, error) {
 		return filepath.Abs(given)
 	}
 	path := filepath.Join(dir, "binlog-outbox")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/binlog-outbox/binlog-outbox/cmd/binlog-outbox").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", path,
+		"github.com/binlog-outbox/binlog-outbox/cmd/binlog-outbox").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building the connector: %w\n%s", err, out)
 	}

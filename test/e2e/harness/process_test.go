@@ -36,9 +36,11 @@ func standIn(how string) int {
 		return 1
 	}
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"connectors":[{"name":"c","state":"failed","sessions":3,"last_error":{"code":"x","message":"why","gtid":"a:1"}}]}`)
+		fmt.Fprint(w,
+			`{"connectors":[{"name":"c","state":"failed","sessions":3,"last_error":{"code":"x","message":"why","gtid":"a:1"}}]}`)
 	}))
-	fmt.Fprintf(os.Stderr, "{\"msg\":\"starting\"}\nnot JSON\n{\"msg\":\"admin server is listening\",\"address\":%q}\n", l.Addr())
+	fmt.Fprintf(os.Stderr, "{\"msg\":\"starting\"}\nnot JSON\n{\"msg\":\"admin server is listening\",\"address\":%q}\n",
+		l.Addr())
 	<-stop
 	if how == "stubborn" {
 		return 3

@@ -51,7 +51,8 @@ func readAll(ctx context.Context, brokers []string, topic string, each func(*kgo
 	}
 	for _, e := range ends {
 		if e.Stable != e.High {
-			return fmt.Errorf("partition %d of %s: a transaction is open at offset %d, the end is %d", e.Partition, topic, e.Stable, e.High)
+			return fmt.Errorf("partition %d of %s: a transaction is open at offset %d, the end is %d", e.Partition, topic,
+				e.Stable, e.High)
 		}
 	}
 	return reader.Each(ctx, ends, func(r *kgo.Record) error {

@@ -23,7 +23,8 @@ func record(n uint32) *kgo.Record {
 	before, after := history.Payload{Row: row, Key: history.Key(1), CRC: history.Checksum(body), Size: len(body)}.Head()
 	return &kgo.Record{
 		Topic: topic, Key: []byte(history.Key(1)), Value: []byte(before + "1" + after + string(body)),
-		Headers: []kgo.RecordHeader{{Key: "id", Value: []byte(row.ID())}, {Key: "eventType", Value: []byte(history.EventType)}},
+		Headers: []kgo.RecordHeader{{Key: "id", Value: []byte(row.ID())},
+			{Key: "eventType", Value: []byte(history.EventType)}},
 	}
 }
 

@@ -238,7 +238,8 @@ func (h *History) order(partitions int32) error {
 		})
 		for i, e := range list {
 			if i > 0 && list[i-1].seq == e.seq && list[i-1].txn != e.txn {
-				return fmt.Errorf("transactions %d and %d have the same place %d in partition %d", list[i-1].txn.ID, e.txn.ID, e.seq, p)
+				return fmt.Errorf("transactions %d and %d have the same place %d in partition %d", list[i-1].txn.ID, e.txn.ID,
+					e.seq, p)
 			}
 			h.txns[e.txn.ID].place[e.number] = int32(i)
 		}
@@ -288,7 +289,8 @@ func (h *History) Counts() Counts {
 
 // String prints the figures on one line.
 func (c Counts) String() string {
-	return fmt.Sprintf("%d transactions with %d outbox rows committed, %d rolled back; %d records read, %d rows missing, %d records repeated",
+	return fmt.Sprintf("%d transactions with %d outbox rows committed, %d rolled back; %d records read, %d rows "+
+		"missing, %d records repeated",
 		c.Transactions, c.Rows, c.RolledBack, c.Records, c.Missing, c.Repeated)
 }
 

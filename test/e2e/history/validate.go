@@ -9,15 +9,19 @@ import (
 // The promises. Each error below is returned, wrapped with counter-examples, by
 // the validator of the same name.
 var (
-	ErrLost           = errors.New("nothing lost: every outbox row of a transaction that stays committed on the source reaches Kafka")
-	ErrTwice          = errors.New("nothing twice: a consumer sees each row once")
-	ErrRewind         = errors.New("rewind only, no gap: what a restart publishes again starts at or before the end of what was there and goes on row by row")
+	ErrLost = errors.New("nothing lost: every outbox row of a transaction that stays committed on the source " +
+		"reaches Kafka")
+	ErrTwice  = errors.New("nothing twice: a consumer sees each row once")
+	ErrRewind = errors.New("rewind only, no gap: what a restart publishes again starts at or before the end of " +
+		"what was there and goes on row by row")
 	ErrRewindTooLong  = errors.New("rewind only as far as allowed: one second of events and one batch at a restart")
-	ErrPartitionOrder = errors.New("in order: per partition, records are in commit order, and in row order inside a transaction")
-	ErrKeyOrder       = errors.New("in order: the records of one key are in commit order, and in row order inside a transaction")
-	ErrInvented       = errors.New("nothing invented: nothing of a rolled-back transaction or savepoint appears")
-	ErrPayload        = errors.New("payloads equal: key, value and headers are byte for byte what was written")
-	ErrPartition      = errors.New("partition is murmur2 of the key, as the Java producer chooses it")
+	ErrPartitionOrder = errors.New("in order: per partition, records are in commit order, and in row order inside a " +
+		"transaction")
+	ErrKeyOrder = errors.New("in order: the records of one key are in commit order, and in row order inside a " +
+		"transaction")
+	ErrInvented  = errors.New("nothing invented: nothing of a rolled-back transaction or savepoint appears")
+	ErrPayload   = errors.New("payloads equal: key, value and headers are byte for byte what was written")
+	ErrPartition = errors.New("partition is murmur2 of the key, as the Java producer chooses it")
 )
 
 // Validator checks one promise on a history: nil, or the promise's error with
@@ -66,7 +70,8 @@ func (f *findings) err(promise error) error {
 	if f.count == 0 {
 		return nil
 	}
-	return fmt.Errorf("broken promise %w\n  %d times, for example:\n    %s", promise, f.count, strings.Join(f.examples, "\n    "))
+	return fmt.Errorf("broken promise %w\n  %d times, for example:\n    %s", promise, f.count,
+		strings.Join(f.examples, "\n    "))
 }
 
 // NothingLost checks that each row which the source kept was read.

@@ -353,7 +353,8 @@ func TestValidateJoinsAll(t *testing.T) {
 			t.Errorf("error lacks %q:\n%v", want, err)
 		}
 	}
-	if err := Validate(h, AtLeastOnce(Bound{Rewinds: 1, Rows: 1000})); errors.Is(err, ErrTwice) || !errors.Is(err, ErrLost) {
+	if err := Validate(h, AtLeastOnce(Bound{Rewinds: 1, Rows: 1000})); errors.Is(err, ErrTwice) ||
+		!errors.Is(err, ErrLost) {
 		t.Errorf("at least once must allow a repeat and see the loss: %v", err)
 	}
 	if err := Validate(goodRun().history(t), ExactlyOnce); err != nil {
@@ -387,8 +388,10 @@ func TestSourceContradictions(t *testing.T) {
 		{"answered as committed, not in the ledger", one(Committed), nil, nil, "the source lost it"},
 		{"rolled back, in the ledger", one(RolledBack), []LedgerRow{{1, p, 1}}, nil, "rolled back"},
 		{"in the ledger, not in the journal", nil, []LedgerRow{{1, p, 1}}, nil, "nobody wrote"},
-		{"row's partition not in the ledger", one(Committed), []LedgerRow{{1, (p + 1) % testPartitions, 1}}, nil, "no ledger row"},
-		{"one place for two", append(one(Committed), &Txn{ID: 2, Keys: []int32{1}, Rows: 1}), []LedgerRow{{1, p, 1}, {2, p, 1}}, nil, "same place"},
+		{"row's partition not in the ledger", one(Committed), []LedgerRow{{1, (p + 1) % testPartitions, 1}}, nil,
+			"no ledger row"},
+		{"one place for two", append(one(Committed), &Txn{ID: 2, Keys: []int32{1}, Rows: 1}),
+			[]LedgerRow{{1, p, 1}, {2, p, 1}}, nil, "same place"},
 		{"more partitions than expected", nil, nil, []Seen{{Partition: testPartitions}}, "partition"},
 		{"reader out of order", nil, nil, []Seen{{Offset: 2}, {Offset: 1}}, "offset order"},
 	}

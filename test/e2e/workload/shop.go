@@ -81,8 +81,10 @@ func Create(ctx context.Context, server Server, o Options) (*Shop, error) {
 			created_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6))`,
 		"CREATE TABLE " + Side + " LIKE outbox",
 		"CREATE TABLE counters (p INT NOT NULL PRIMARY KEY, n BIGINT UNSIGNED NOT NULL)",
-		"CREATE TABLE ledger (txn BIGINT UNSIGNED NOT NULL, p INT NOT NULL, seq BIGINT UNSIGNED NOT NULL, PRIMARY KEY (txn, p))",
-		"CREATE TABLE orders (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, customer VARCHAR(64), total DECIMAL(10,2), changed TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3))",
+		"CREATE TABLE ledger (txn BIGINT UNSIGNED NOT NULL, p INT NOT NULL, seq BIGINT UNSIGNED NOT NULL, PRIMARY KEY " +
+			"(txn, p))",
+		"CREATE TABLE orders (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, customer VARCHAR(64), total DECIMAL(10,2), " +
+			"changed TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3))",
 		"CREATE TABLE noise (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a VARCHAR(64), b DOUBLE, c DATETIME)",
 		"CREATE TABLE digits (d INT NOT NULL PRIMARY KEY)",
 		"INSERT INTO digits VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)",
@@ -193,7 +195,8 @@ func (s *Shop) Settle(ctx context.Context) (_ []history.LedgerRow, err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Quit()) }()
 	for {
-		r, err := conn.Execute("SELECT COUNT(*) FROM information_schema.processlist WHERE db = '" + s.options.Database + "' AND id <> CONNECTION_ID()")
+		r, err := conn.Execute("SELECT COUNT(*) FROM information_schema.processlist WHERE db = '" + s.options.Database +
+			"' AND id <> CONNECTION_ID()")
 		if err != nil {
 			return nil, fmt.Errorf("looking for writers: %w", err)
 		}
@@ -224,7 +227,8 @@ func (s *Shop) Settle(ctx context.Context) (_ []history.LedgerRow, err error) {
 func readLedger(conn *client.Conn) (ledger []history.LedgerRow, err error) {
 	var result mysql.Result
 	err = conn.ExecuteSelectStreaming("SELECT txn, p, seq FROM ledger", &result, func(row []mysql.FieldValue) error {
-		ledger = append(ledger, history.LedgerRow{Txn: row[0].AsUint64(), Partition: int32(row[1].AsInt64()), Seq: row[2].AsUint64()})
+		ledger = append(ledger, history.LedgerRow{Txn: row[0].AsUint64(), Partition: int32(row[1].AsInt64()),
+			Seq: row[2].AsUint64()})
 		return nil
 	}, nil)
 	return ledger, err
@@ -235,7 +239,8 @@ func (s *Shop) readQuick(conn *client.Conn) (ledger []history.LedgerRow, err err
 	if len(s.quick) == 0 {
 		return nil, nil
 	}
-	query := "SELECT id, aggregateid, SUBSTRING_INDEX(SUBSTRING_INDEX(LEFT(payload, 100), ' key=', 1), 'seq=', -1) FROM outbox WHERE " +
+	query := "SELECT id, aggregateid, SUBSTRING_INDEX(SUBSTRING_INDEX(LEFT(payload, 100), ' key=', 1), 'seq=', -1) FROM " +
+		"outbox WHERE " +
 		"SUBSTR(id, 25, 4) IN ('" + strings.Join(s.quick, "','") + "')"
 	var result mysql.Result
 	err = conn.ExecuteSelectStreaming(query, &result, func(row []mysql.FieldValue) error {

@@ -116,7 +116,8 @@ func (b *statement) transaction(t *history.Txn, k kind) {
 		const each = 60
 		for from := uint32(1); from <= t.Rows; from += each {
 			b.rows(t, from, min(t.Rows, from+each-1))
-			b.add("INSERT INTO ", Side, " (id, aggregatetype, aggregateid, type, payload) VALUES (UUID(), 'side', '1', 'T', 'beside'), (UUID(), 'side', '2', 'T', 'beside');")
+			b.add("INSERT INTO ", Side, " (id, aggregatetype, aggregateid, type, payload) VALUES (UUID(), 'side', '1', 'T', "+
+				"'beside'), (UUID(), 'side', '2', 'T', 'beside');")
 		}
 	case t.UndoneFrom == 0:
 		b.rows(t, 1, t.Rows)

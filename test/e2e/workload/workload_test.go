@@ -31,7 +31,8 @@ func TestJournalIsWhatTheServerKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			load := Load{Transactions: 1500, Writers: 3, Batch: 5, MaxRows: 5, Size: 60, RolledBack: 5, Savepoint: 10, Foreign: 20}
+			load := Load{Transactions: 1500, Writers: 3, Batch: 5, MaxRows: 5, Size: 60, RolledBack: 5, Savepoint: 10,
+				Foreign: 20}
 			if name == "MySQL" {
 				load.Compressed = 10
 			}

@@ -246,7 +246,8 @@ func (w *session) draw() (*history.Txn, kind) {
 		t := &history.Txn{ID: w.id(), Rows: uint32(w.load.LargeRows), Size: int32(w.load.Size), Keys: w.keys(20)}
 		return t, kind{large: true}
 	}
-	t := &history.Txn{ID: w.id(), Rows: uint32(rows), Size: int32(w.load.Size), Keys: w.keys(1 + w.random.IntN(min(rows, 3)))}
+	t := &history.Txn{ID: w.id(), Rows: uint32(rows), Size: int32(w.load.Size),
+		Keys: w.keys(1 + w.random.IntN(min(rows, 3)))}
 	if rows > 1 && w.per(w.load.Savepoint) {
 		t.UndoneFrom = 1 + w.random.Uint32N(t.Rows)
 		t.UndoneTo = t.UndoneFrom + w.random.Uint32N(t.Rows-t.UndoneFrom+1)

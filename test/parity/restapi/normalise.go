@@ -19,7 +19,8 @@ func Normalise(r *Recording, worker string, databasePort int, dir string) {
 		return
 	}
 	port := strconv.Itoa(databasePort)
-	replace := strings.NewReplacer(u.Host, "<worker>", dir, "<dir>", `"`+port+`"`, `"<port>"`, ":"+port, ":<port>", "="+port, "=<port>")
+	replace := strings.NewReplacer(u.Host, "<worker>", dir, "<dir>", `"`+port+`"`, `"<port>"`, ":"+port, ":<port>",
+		"="+port, "=<port>")
 	for name, a := range r.Answers {
 		text := stackFrames.ReplaceAllString(replace.Replace(string(a.Body)), "<frames>")
 		if a.Body != nil && json.Valid([]byte(text)) {

@@ -84,7 +84,8 @@ func (r *Runner) Do(ctx context.Context, s *Step) (Answer, error) {
 			return a, nil
 		}
 		if time.Now().After(end) {
-			return a, fmt.Errorf("%s: no answer with %q and without %q within %s; the last is %d %s", s.Name, s.Until, s.Not, r.Patience, a.Status, text)
+			return a, fmt.Errorf("%s: no answer with %q and without %q within %s; the last is %d %s", s.Name, s.Until, s.Not,
+				r.Patience, a.Status, text)
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -125,7 +126,8 @@ func (r *Runner) once(ctx context.Context, s *Step) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	a := Answer{Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Location: strings.TrimPrefix(resp.Header.Get("Location"), r.URL)}
+	a := Answer{Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
+		Location: strings.TrimPrefix(resp.Header.Get("Location"), r.URL)}
 	if json.Valid(b) {
 		a.Body = b
 	} else {

@@ -59,11 +59,12 @@ func (k *Kind) connector(db *servers.MySQL, kafka *servers.Kafka, round int) (na
 		"table.include.list": "shop.outbox", "snapshot.mode": "no_data",
 		"schema.history.internal.kafka.bootstrap.servers": kafka.Addr(),
 		"schema.history.internal.kafka.topic":             name + "-history",
-		"transforms":                                      "outbox", "transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
-		"transforms.outbox.route.topic.replacement": name + ".${routedByValue}",
-		"key.converter":    "org.apache.kafka.connect.json.JsonConverter",
-		"value.converter":  "org.apache.kafka.connect.json.JsonConverter",
-		"poll.interval.ms": "50",
+		"transforms":                                      "outbox",
+		"transforms.outbox.type":                          "io.debezium.transforms.outbox.EventRouter",
+		"transforms.outbox.route.topic.replacement":       name + ".${routedByValue}",
+		"key.converter":                                   "org.apache.kafka.connect.json.JsonConverter",
+		"value.converter":                                 "org.apache.kafka.connect.json.JsonConverter",
+		"poll.interval.ms":                                "50",
 	}
 	if round%3 == 0 {
 		config["heartbeat.interval.ms"] = "5" // whose offsets are others

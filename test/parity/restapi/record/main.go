@@ -21,7 +21,8 @@ import (
 )
 
 func main() {
-	out := flag.String("out", filepath.Join("test", "parity", "restapi", "testdata", "connect.json"), "where the answers are stored")
+	out := flag.String("out", filepath.Join("test", "parity", "restapi", "testdata", "connect.json"),
+		"where the answers are stored")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -63,13 +64,15 @@ func record(ctx context.Context, out string) (err error) {
 	rows := 0
 	r := restapi.Runner{
 		URL: worker.URL(), Client: http.DefaultClient, Patience: 2 * time.Minute,
-		Fill: strings.NewReplacer("{host}", mysql.Host(), "{port}", strconv.Itoa(mysql.Port()), "{user}", servers.CDCUser, "{password}", servers.CDCPassword, "{dir}", dir),
+		Fill: strings.NewReplacer("{host}", mysql.Host(), "{port}", strconv.Itoa(mysql.Port()), "{user}", servers.CDCUser,
+			"{password}", servers.CDCPassword, "{dir}", dir),
 		Publish: func(ctx context.Context) error {
 			rows++
 			return mysql.Exec(ctx, fmt.Sprintf("INSERT INTO restapi.outbox VALUES ('%d', 'order', '7', 'created', '{}')", rows))
 		},
 	}
-	rec := restapi.Recording{Connect: servers.KafkaVersion, Debezium: servers.DebeziumVersion, Answers: map[string]restapi.Answer{}}
+	rec := restapi.Recording{Connect: servers.KafkaVersion, Debezium: servers.DebeziumVersion,
+		Answers: map[string]restapi.Answer{}}
 	for _, s := range restapi.Steps() {
 		a, err := r.Do(ctx, &s)
 		if err != nil {
@@ -90,5 +93,6 @@ func prepare(ctx context.Context, mysql *servers.MySQL) error {
 	}
 	return mysql.Exec(ctx, "GRANT RELOAD, SHOW DATABASES, LOCK TABLES ON *.* TO "+servers.CDCUser+"@'%'",
 		"CREATE DATABASE restapi",
-		"CREATE TABLE restapi.outbox (id VARCHAR(36) PRIMARY KEY, aggregatetype VARCHAR(255), aggregateid VARCHAR(255), type VARCHAR(255), payload JSON)")
+		"CREATE TABLE restapi.outbox (id VARCHAR(36) PRIMARY KEY, aggregatetype VARCHAR(255), aggregateid VARCHAR(255), "+
+			"type VARCHAR(255), payload JSON)")
 }
