@@ -175,9 +175,12 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// Retry reports whether opening again from the same position may succeed
+// Retryable reports whether opening again from the same position may succeed
 // without anybody doing something.
-func (e *Error) Retry() bool { return int(e.Kind) < len(kinds) && kinds[e.Kind].retry }
+func (e *Error) Retryable() bool { return int(e.Kind) < len(kinds) && kinds[e.Kind].retry }
+
+// ErrCode is the code for status and metrics.
+func (e *Error) ErrCode() string { return e.Kind.String() }
 
 func newError(k Kind, err error, msg string, args ...any) *Error {
 	return &Error{Kind: k, msg: fmt.Sprintf(msg, args...), err: err}

@@ -167,8 +167,8 @@ func TestOpenRefuses(t *testing.T) {
 			wantError(t, err, c.kind, position.GTID{}, c.words)
 			wantAbsent(t, err, "topsecret")
 			var e *canal.Error
-			if errors.As(err, &e) && (e.Difference != c.diff || e.Retry() != c.retry) {
-				t.Errorf("difference %q, retry %t; want %q, %t", e.Difference, e.Retry(), c.diff, c.retry)
+			if errors.As(err, &e) && (e.Difference != c.diff || e.Retryable() != c.retry) {
+				t.Errorf("difference %q, retry %t; want %q, %t", e.Difference, e.Retryable(), c.diff, c.retry)
 			}
 			if len(f.Dumps()) != 0 {
 				t.Error("the binlog was asked for all the same")
@@ -244,8 +244,8 @@ func TestStreamFailures(t *testing.T) {
 			f.cfg.Heartbeat = 100 * time.Millisecond
 			r := f.open(set(t, sid.String()+":1-100"))
 			e := r.fails()
-			if e.Kind != c.kind || e.Retry() != c.retry {
-				t.Errorf("got %s, retry %t: %v", e.Kind, e.Retry(), e)
+			if e.Kind != c.kind || e.Retryable() != c.retry {
+				t.Errorf("got %s, retry %t: %v", e.Kind, e.Retryable(), e)
 			}
 			if r.rows() != "1" {
 				t.Errorf("handed on rows %s", r.rows())

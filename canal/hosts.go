@@ -190,7 +190,7 @@ func askOften(ctx context.Context, cfg Config, c candidate, suits func(*session,
 			return
 		}
 		var e *Error
-		if c.rank == rankGood || errors.As(c.err, &e) && !e.Retry() {
+		if c.rank == rankGood || errors.As(c.err, &e) && !e.Retryable() {
 			return
 		}
 		select {
@@ -275,7 +275,7 @@ func noHost(asked []candidate) error {
 		switch {
 		case e == nil:
 			return 0
-		case !e.Retry():
+		case !e.Retryable():
 			return 3
 		case e.Kind == NoPrimary:
 			return 2

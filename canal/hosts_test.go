@@ -74,8 +74,8 @@ func TestF14WhichHostIsTaken(t *testing.T) {
 			s, err := canal.Open(t.Context(), all[0].cfg, set(t, from))
 			if c.want < 0 {
 				e := wantError(t, err, c.kind, position.GTID{}, address(all[0]), address(all[1]), address(all[2]))
-				if c.kind == canal.Purged && (e.Difference != sid.String()+":91-95" || e.Retry()) {
-					t.Errorf("difference %s, retry %t", e.Difference, e.Retry())
+				if c.kind == canal.Purged && (e.Difference != sid.String()+":91-95" || e.Retryable()) {
+					t.Errorf("difference %s, retry %t", e.Difference, e.Retryable())
 				}
 				return
 			}
@@ -189,7 +189,7 @@ func TestF14DemotedWhileStreaming(t *testing.T) {
 		t.Error("the stream ended though there is no other primary")
 	}
 	all[1].SetReadOnly(false)
-	if e := r.fails(); e.Kind != canal.Demoted || !e.Retry() || !strings.Contains(e.Error(), address(all[1])) {
+	if e := r.fails(); e.Kind != canal.Demoted || !e.Retryable() || !strings.Contains(e.Error(), address(all[1])) {
 		t.Errorf("got %v", e)
 	}
 	<-canal.Ended(r.Stream)

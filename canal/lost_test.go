@@ -52,7 +52,7 @@ func TestF15LostTransactionsAreAskedFor(t *testing.T) {
 				err = r.step()
 			}
 			wantError(t, err, canal.Diverged, again)
-			if e := new(canal.Error); errors.As(err, &e) && e.Retry() {
+			if e := new(canal.Error); errors.As(err, &e) && e.Retryable() {
 				t.Error("it is tried again")
 			}
 			if got := r.rows(); got != "1" {

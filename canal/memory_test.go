@@ -101,7 +101,7 @@ func TestInflatedEventsHaveALimit(t *testing.T) {
 				t.Errorf("it takes %d MiB of memory", n)
 			}
 			e := wantError(t, f.err, canal.TooLarge, gtidOf(f), "1610612736")
-			if e.Retry() {
+			if e.Retryable() {
 				t.Error("reading again is to help")
 			}
 		})

@@ -101,7 +101,7 @@ func TestB037RealSwappedColumns(t *testing.T) {
 				"ALTER TABLE outbox CHANGE aggregateid type VARCHAR(255), CHANGE type aggregateid VARCHAR(255)")
 			r := db.open(from)
 			e := r.fails()
-			if e.Kind != canal.SchemaMismatch || e.Table != db.name+".outbox" || e.Retry() {
+			if e.Kind != canal.SchemaMismatch || e.Table != db.name+".outbox" || e.Retryable() {
 				t.Errorf("by file %t: %v", byFile, e)
 			}
 			if r.rows() != "" {
@@ -207,7 +207,7 @@ func TestB013RealXA(t *testing.T) {
 		}
 		xa("outbox", "XA PREPARE 'x','y',7")
 		e := r.fails()
-		if e.Kind != canal.PreparedXA || e.GTID.IsZero() || e.Retry() {
+		if e.Kind != canal.PreparedXA || e.GTID.IsZero() || e.Retryable() {
 			t.Errorf("at the prepare: %v", e)
 		}
 		// Opened again before and after its end it stops at the same place, and

@@ -113,7 +113,7 @@ func TestF18GTIDReuse(t *testing.T) {
 		for range 2 { // it stays so
 			_, err = canal.Open(t.Context(), db.cfg, r.at)
 			e := wantError(t, err, canal.Diverged, lost, "committed at")
-			if e.Retry() || e.Difference != lost.String() || e.Kind.String() != "source_diverged" {
+			if e.Retryable() || e.Difference != lost.String() || e.Kind.String() != "source_diverged" {
 				t.Errorf("got %+v", e)
 			}
 		}

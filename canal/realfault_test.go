@@ -61,7 +61,7 @@ func TestB005TwoCutsInOneTransaction(t *testing.T) {
 			p.CutAfter(limit)
 			r := db.open(at)
 			e := r.fails()
-			if !e.Retry() {
+			if !e.Retryable() {
 				t.Errorf("cut %d: %v", i, e)
 			}
 			all = append(all, r.all...)
@@ -106,7 +106,7 @@ func TestB010RealPurge(t *testing.T) {
 		_, err := canal.Open(t.Context(), db.cfg, start)
 		wantError(t, err, canal.Purged, position.GTID{})
 		var e *canal.Error
-		if errors.As(err, &e) && (e.Difference != last.Set.Subtract(start.Set).String() || e.Retry()) {
+		if errors.As(err, &e) && (e.Difference != last.Set.Subtract(start.Set).String() || e.Retryable()) {
 			t.Errorf("missing is %s, want %s", e.Difference, last.Set.Subtract(start.Set))
 		}
 		if !db.isMaria() {
@@ -224,7 +224,7 @@ func TestB020RealHalfOpenConnection(t *testing.T) {
 			t.Fatalf("idle: %+v", st)
 		}
 		p.Blackhole(true)
-		if e := r.fails(); e.Kind != canal.Disconnected || !e.Retry() {
+		if e := r.fails(); e.Kind != canal.Disconnected || !e.Retryable() {
 			t.Errorf("half open: %v", e)
 		}
 		p.Blackhole(false)
@@ -261,7 +261,7 @@ func TestB021RealSlowReader(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		if e := r.fails(); e.Kind != canal.Disconnected || !e.Retry() {
+		if e := r.fails(); e.Kind != canal.Disconnected || !e.Retryable() {
 			t.Errorf("thrown out: %v", e)
 		}
 		first := total(r.all)
@@ -279,7 +279,7 @@ func TestB022RealDuplicateServerID(t *testing.T) {
 	db := newDatabase(t, pool.MariaDB(t))
 	one := db.open(db.now())
 	two := db.open(db.now())
-	if e := one.fails(); e.Kind != canal.DuplicateServerID || !e.Retry() {
+	if e := one.fails(); e.Kind != canal.DuplicateServerID || !e.Retryable() {
 		t.Errorf("the first reader ends with %v", e)
 	}
 	db.exec("INSERT INTO outbox (id) VALUES (1)")
@@ -303,7 +303,7 @@ func TestRealRestartAndKill(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-			if e := r.fails(); !e.Retry() {
+			if e := r.fails(); !e.Retryable() {
 				t.Errorf("server gone: %v", e)
 			}
 			_, err := canal.Open(t.Context(), db.cfg, r.at)
@@ -343,7 +343,7 @@ func TestRealPlaceInsideAnEvent(t *testing.T) {
 		}
 		_ = s.Close()
 	}
-	if e := wantError(t, err, canal.WrongHistory, position.GTID{}, before.File, "GTID set"); e.Retry() {
+	if e := wantError(t, err, canal.WrongHistory, position.GTID{}, before.File, "GTID set"); e.Retryable() {
 		t.Errorf("asked again: %v", err)
 	}
 }
@@ -401,7 +401,7 @@ func TestF14RealAnotherFileOfTheSameName(t *testing.T) {
 			}
 			db.exec("INSERT INTO outbox (id) VALUES (2)", "INSERT INTO outbox (id) VALUES (3)")
 			r = db.open(at)
-			if e := r.fails(); e.Kind != canal.Behind || e.Retry() || !strings.Contains(e.Error(),
+			if e := r.fails(); e.Kind != canal.Behind || e.Retryable() || !strings.Contains(e.Error(),
 				"another file of that name") || r.rows() != "" {
 				t.Errorf("after rows %s: %v", r.rows(), e)
 			}

@@ -48,7 +48,7 @@ func TestRealKindsOfTables(t *testing.T) {
 				t.Helper()
 				var e *canal.Error
 				switch {
-				case says == "" && err != nil, says != "" && (!errors.As(err, &e) || e.Retry() ||
+				case says == "" && err != nil, says != "" && (!errors.As(err, &e) || e.Retryable() ||
 					!strings.Contains(err.Error(), says)):
 					t.Errorf("%s: %s: got %v, want %q", c.ddl, what, err, says)
 				}

@@ -106,7 +106,7 @@ func TestF14PrimaryFailover(t *testing.T) {
 			r.until(3)
 			p.catchUp(p.b, p.a)
 			p.kill()
-			if e := r.fails(); !e.Retry() {
+			if e := r.fails(); !e.Retryable() {
 				t.Errorf("the primary died: %v", e)
 			}
 			at := r.end()
@@ -171,7 +171,7 @@ func TestF14SwitchOverWithoutLossOfConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := r.fails()
-	if e.Kind != canal.Demoted || !e.Retry() || !strings.Contains(e.Error(), p.b.Addr()) {
+	if e.Kind != canal.Demoted || !e.Retryable() || !strings.Contains(e.Error(), p.b.Addr()) {
 		t.Errorf("after the switch-over: %v", e)
 	}
 	p.b.insert(2)
@@ -215,7 +215,7 @@ func TestF15LostTail(t *testing.T) {
 	p.b.insert(4)
 	_, err = canal.Open(t.Context(), p.cfg, at)
 	if e := wantError(t, err, canal.LostTransactions, position.GTID{}, lost.String(),
-		"source.lost_transactions=accept"); e.Retry() || e.Difference != lost.String() {
+		"source.lost_transactions=accept"); e.Retryable() || e.Difference != lost.String() {
 		t.Errorf("got %+v", e)
 	}
 	// A refusal to record it ends the opening.
@@ -296,7 +296,7 @@ func TestF15LostTailMariaDB(t *testing.T) {
 			e = r.fails()
 		}
 	}
-	if e == nil && !errors.As(err, &e) || e.Kind != canal.Behind || e.Retry() {
+	if e == nil && !errors.As(err, &e) || e.Kind != canal.Behind || e.Retryable() {
 		t.Errorf("got %v, %v", e, err)
 	}
 }
@@ -381,7 +381,7 @@ func TestF17PurgedOnTheNewPrimary(t *testing.T) {
 	p.promote()
 	p.b.purge()
 	_, err := canal.Open(t.Context(), p.cfg, at)
-	if e := wantError(t, err, canal.Purged, position.GTID{}); e.Difference != missing || e.Retry() {
+	if e := wantError(t, err, canal.Purged, position.GTID{}); e.Difference != missing || e.Retryable() {
 		t.Errorf("missing is %s, want %s", e.Difference, missing)
 	}
 	// When just the last one is purged, what gtid_executed says must do.

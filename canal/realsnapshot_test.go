@@ -176,7 +176,7 @@ func TestRealSnapshotRefusals(t *testing.T) {
 			}
 			s, err := canal.OpenSnapshot(t.Context(), db.cfg, at)
 			var e *canal.Error
-			if !errors.As(err, &e) || e.Retry() || !strings.Contains(err.Error(), c.says) {
+			if !errors.As(err, &e) || e.Retryable() || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: opened with %v, want %q for good", c.ddl, err, c.says)
 			}
 			if err == nil {

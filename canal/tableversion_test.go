@@ -107,8 +107,8 @@ func TestShapeErrors(t *testing.T) {
 			}
 			f.walk(minimalLog(row(1))).fails(c.kind, gtid(1), words...)
 			var e *canal.Error
-			if errors.As(f.err, &e) && (e.Table != "shop.outbox" || e.Retry() != (c.kind == canal.UnknownTable)) {
-				t.Errorf("table %q, retry %t", e.Table, e.Retry())
+			if errors.As(f.err, &e) && (e.Table != "shop.outbox" || e.Retryable() != (c.kind == canal.UnknownTable)) {
+				t.Errorf("table %q, retry %t", e.Table, e.Retryable())
 			}
 		})
 	}

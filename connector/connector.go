@@ -234,7 +234,7 @@ func (c *Connector) runSession(drain, leadership context.Context, leaderTerm uin
 }
 
 // errDrain cuts a session whose orderly end took too long.
-var errDrain = errors.New("what had been read could not be published in time")
+var errDrain error = &sentinel{"drain_timeout", "what had been read could not be published in time"}
 
 // waitWhile returns when the wanted state is no longer the given one, a restart
 // was asked for, ctx ended, after d if that is not zero, or when something in the

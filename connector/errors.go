@@ -5,58 +5,41 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/binlog-outbox/binlog-outbox/canal"
 	"github.com/binlog-outbox/binlog-outbox/kafka"
 	"github.com/binlog-outbox/binlog-outbox/position"
 )
 
-// retryable tells whether the same may work later. Errors say so themselves; one
-// that does not is retried, since an outage is more likely than a defect, and it
-// stays visible in the status meanwhile.
+// The errors of all packages say what they are in one way: Retryable() bool, whether the
+// same may work later without anybody doing something, and ErrCode() string, the stable
+// word in status and metrics, by which runbooks are found. In a chain the outermost answer
+// counts: who wraps an error knows what it means there.
+
+// retryable tells whether the same may work later. An error that does not say is retried,
+// since an outage is more likely than a defect, and it stays visible in the status
+// meanwhile.
 func retryable(err error) bool {
-	var other interface{ Retryable() bool }
-	var read *canal.Error
-	var sent *kafka.Error
-	switch {
-	case errors.As(err, &other):
-		return other.Retryable()
-	case errors.As(err, &read):
-		return read.Retry()
-	case errors.As(err, &sent):
-		return sent.Retry
-	default:
-		return true
-	}
+	var says interface{ Retryable() bool }
+	return !errors.As(err, &says) || says.Retryable()
 }
 
-// code returns the stable word for err in status and metrics.
+// code returns the stable word for err.
 func code(err error) string {
-	var other interface{ ErrCode() string }
-	var read *canal.Error
-	var sent *kafka.Error
-	var row *RowError
-	var pos *PositionError
+	var says interface{ ErrCode() string }
 	switch {
-	case errors.As(err, &other):
-		return other.ErrCode()
-	case errors.As(err, &read):
-		return read.Kind.String()
-	case errors.As(err, &sent):
-		return string(sent.Code)
-	case errors.As(err, &row):
-		return "row_refused"
-	case errors.As(err, &pos):
-		return "position_regression"
-	case errors.Is(err, errDrain):
-		return "drain_timeout"
-	case errors.Is(err, ErrSuperseded):
-		return "superseded"
+	case errors.As(err, &says):
+		return says.ErrCode()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	default:
 		return "other"
 	}
 }
+
+// sentinel is an error that is told by its identity, and passes.
+type sentinel struct{ code, text string }
+
+func (e *sentinel) Error() string   { return e.text }
+func (e *sentinel) ErrCode() string { return e.code }
 
 // RowError is returned when a row can't be routed or serialised. It names where
 // the row is and why, never what is in it.
@@ -77,6 +60,15 @@ func (e *RowError) Unwrap() error { return e.Err }
 func (e *RowError) Retryable() bool {
 	var says interface{ Retryable() bool }
 	return errors.As(e.Err, &says) && says.Retryable()
+}
+
+// ErrCode is the encoder's, or says no more than that the row was refused.
+func (e *RowError) ErrCode() string {
+	var says interface{ ErrCode() string }
+	if errors.As(e.Err, &says) {
+		return says.ErrCode()
+	}
+	return "row_refused"
 }
 
 // RecordError is returned when Kafka refuses a record, or its topic. Index is the
@@ -177,3 +169,6 @@ func (e *PositionError) Error() string {
 
 // Retryable is false: an operator has to choose.
 func (e *PositionError) Retryable() bool { return false }
+
+// ErrCode is the code for status and metrics.
+func (e *PositionError) ErrCode() string { return "position_regression" }

@@ -2,7 +2,6 @@ package connector
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/binlog-outbox/binlog-outbox/canal"
@@ -138,4 +137,4 @@ type Opening interface {
 
 // ErrSuperseded is wrapped by an error of SavePosition when the store refuses
 // because another node or an operator has taken over in the meantime.
-var ErrSuperseded = errors.New("another run has taken over")
+var ErrSuperseded error = &sentinel{"superseded", "another run has taken over"}

@@ -119,6 +119,12 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Retryable reports whether the same batch may succeed in a new session.
+func (e *Error) Retryable() bool { return e.Retry }
+
+// ErrCode is the code for status and metrics.
+func (e *Error) ErrCode() string { return string(e.Code) }
+
 // retryable holds the codes that come with Retry.
 func retryable(c Code) bool {
 	switch c {

@@ -67,7 +67,7 @@ func (s *sources) adopt(ctx context.Context, at offset.Offset, keys map[string]s
 // adoptError tells what is wrong with an offset from what is wrong with the source, which
 // passes.
 func adoptError(err error) error {
-	if e, ok := errors.AsType[*canal.Error](err); ok && !e.Retry() {
+	if e, ok := errors.AsType[*canal.Error](err); ok && !e.Retryable() {
 		return &offsetError{err}
 	}
 	return err
