@@ -25,7 +25,7 @@ test: lint fast race e2e chaos-slice parity-compare rules ## everything, as CI r
 
 fast: ## vet and the tests that need no servers: what each commit must pass
 	$(GO) vet ./...
-	BINLOG_OUTBOX_TEST_SERVERS=none $(GO) test -timeout $(TIMEOUT) -parallel 8 . ./admin ./canal ./config ./connector ./converter ./debezium ./ha ./javaregex ./kafka ./node ./position ./router ./schema ./recent ./txn ./cmd/... ./test/bench
+	BINLOG_OUTBOX_TEST_SERVERS=none $(GO) test -timeout $(TIMEOUT) -parallel 8 $$($(GO) list ./... | grep -v /test/) ./test/bench
 
 race: ## the packages with goroutines under the race detector, with their real servers
 	GORACE="suppressions=$(CURDIR)/test/race-suppressions" $(GO) test -race -short -parallel 8 -timeout $(TIMEOUT) ./admin ./canal/... ./connector/... ./ha/... ./kafka/... ./node/...
@@ -33,7 +33,7 @@ race: ## the packages with goroutines under the race detector, with their real s
 e2e: SHELL := /bin/bash
 e2e: .SHELLFLAGS := -o pipefail -c
 e2e: ## real processes and real servers, one check for each promise
-	$(GO) test -timeout $(TIMEOUT) ./test/servers/...
+	$(GO) test -timeout $(TIMEOUT) ./test/servers/... ./schema/ddl
 	$(GO) test -timeout $(TIMEOUT) -v -count=1 ./test/e2e/... 2>&1 | grep -vE '^=== (RUN|PAUSE|CONT)'
 
 chaos: ## three nodes, real servers, ten minutes of faults, every promise checked
