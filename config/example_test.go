@@ -18,6 +18,5 @@ connectors:
 	fmt.Println(err)
 	// Output:
 	// node.yaml:5:14: connectors[0].source.hots: unknown key; did you mean "host"?
-	// node.yaml:5:65: connectors[0].source.start: "currant" is not one of snapshot, snapshot_only,
-	// when_needed, current, earliest, never; did you mean current?
+	// node.yaml:5:65: connectors[0].source.start: "currant" is not one of snapshot, snapshot_only, when_needed, current, earliest, never; did you mean current?
 }
