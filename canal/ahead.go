@@ -16,7 +16,7 @@ import (
 
 // wanted asks for the columns of the outbox tables, where a position does not have them.
 func (s *Stream) wanted(ss *session, cfg Config, from position.Position) (map[schema.Name]*asked, error) {
-	if from.Columns != "" || cfg.tally != nil || cfg.watermark != nil {
+	if from.Columns != "" || cfg.tally != nil {
 		return nil, nil
 	}
 	cfg.progress("asking for the columns of the outbox tables")
@@ -60,10 +60,10 @@ func (s *Stream) know(ctx context.Context, cfg Config, from position.Position, a
 			s.known.learn(n, a, info)
 		}
 	}
-	if text := s.known.changed(); text != "" {
-		return s.queue.put(txn.Transaction{Commit: position.Commit{Columns: text}, Final: true})
+	if s.learnt = s.known.changed(); s.learnt == "" || cfg.watermark != nil {
+		return nil
 	}
-	return nil
+	return s.queue.put(txn.Transaction{Commit: position.Commit{Columns: s.learnt}, Final: true})
 }
 
 // maxKept is how many outbox tables are asked for before the first row. Others are when
@@ -160,7 +160,7 @@ func (l *sideReader) handle(raw []byte, _ bool) error {
 func (l *sideReader) changes(q *queryEvent, n schema.Name) bool {
 	c := ddl.NewCatalog()
 	c.Tables[n] = &ddl.Table{}
-	out := c.Apply(l.source, q.statement())
+	out := c.Apply(l.source, q.statement(l.source))
 	return out.Everything || slices.Contains(out.Changed, n) || slices.Contains(out.Unknown, n)
 }
 

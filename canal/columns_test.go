@@ -88,7 +88,7 @@ func TestQueryEventsSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := q.statement()
+	s := q.statement(ddl.Source{})
 	if string(s.SQL) != "DROP TABLE x" || s.Database != "shop" || s.Mode != ddl.AnsiQuotes|ddl.NoBackslashEscapes ||
 		!s.Failed ||
 		s.Charset != "latin1" || s.Connection != "utf8mb4" || s.ServerCharset != "utf8mb3" || s.ExplicitTimestamps == nil ||
@@ -97,10 +97,10 @@ func TestQueryEventsSession(t *testing.T) {
 	}
 	for n := range status { // cut anywhere it is read in peace
 		q.status = status[:n]
-		q.statement()
+		q.statement(ddl.Source{})
 	}
 	q.status = append([]byte{99, statusExplicitTS}, status...)
-	if s := q.statement(); s.ExplicitTimestamps != nil || s.Charset != "" {
+	if s := q.statement(ddl.Source{}); s.ExplicitTimestamps != nil || s.Charset != "" {
 		t.Errorf("behind what is not known: %+v", s)
 	}
 }

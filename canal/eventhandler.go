@@ -12,7 +12,6 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 
 	"github.com/binlog-outbox/binlog-outbox/position"
-	"github.com/binlog-outbox/binlog-outbox/schema/ddl"
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
@@ -75,8 +74,7 @@ type eventHandler struct {
 	// while a transaction that is published in part is still to come.
 	turns bool
 
-	// ddl is the statement at hand as its session meant it.
-	ddl func() ddl.Statement
+	ddl queryEvent // the statement at hand
 
 	// askSuspects asks the server what may write an outbox table unseen; nil where there is
 	// nobody to ask. suspects is its answer until the next DDL, nil when it is not known.

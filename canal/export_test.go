@@ -8,6 +8,7 @@ import (
 
 	"github.com/binlog-outbox/binlog-outbox/position"
 	"github.com/binlog-outbox/binlog-outbox/schema"
+	"github.com/binlog-outbox/binlog-outbox/schema/ddl"
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
@@ -26,12 +27,20 @@ func NewEventHandler(cfg Config, flavor position.Flavor, from position.Position,
 	w.w = newEventHandler(cfg.withDefaults(), flavor, from, emit, &w.stats)
 	w.w.tableVersions.columns = func(n schema.Name) (a asked, err error) {
 		a.columns, err = columns(n)
+		a.charset = "utf8mb4"
 		if len(reached) > 0 {
 			a.at = reached[0]
 		}
 		return a, err
 	}
 	return w
+}
+
+// Follow has the event handler carry the columns of a position through DDL; changes tells whether
+// a table may be changed further on.
+func (w *EventHandler) Follow(columns string, changes func(schema.Name) (bool, error)) {
+	w.w.tableVersions.known = newColumns(ddl.Source{Version: 80400}, w.w.tables.match, columns)
+	w.w.tableVersions.changes = changes
 }
 
 // Await makes the event handler compare a transaction first; proven is called when the

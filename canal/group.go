@@ -134,7 +134,7 @@ func (w *eventHandler) query(h header, body []byte) error {
 		return w.commit(h)
 	}
 	s := schema.Scan(q.sql, string(q.database))
-	w.ddl = q.statement
+	w.ddl = q
 	if h.kind == replication.EXECUTE_LOAD_QUERY_EVENT && s.Kind != schema.LoadData {
 		s = schema.Statement{Kind: schema.LoadData, Everything: true, WritesRows: true}
 	}
@@ -200,7 +200,7 @@ func (w *eventHandler) follow(h header) {
 	if w.tableVersions.known == nil || w.group.pass == drop || w.skipTo > 0 {
 		return // the position's columns are those behind it
 	}
-	s := w.ddl()
+	s := w.ddl.statement(w.tableVersions.known.source)
 	// A temporary table hides one that has its name.
 	const threadSpecific = 0x4
 	s.Failed = s.Failed || h.flags&threadSpecific != 0 && !bytes.Contains(bytes.ToUpper(s.SQL), []byte("TEMPORARY"))

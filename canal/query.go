@@ -65,20 +65,28 @@ const (
 	statusMariaFlags3  = 130
 )
 
+// mariaExplicitTS is a bit of the flags.
+const mariaExplicitTS = 1 << 24
+
 // fixedStatus is the length of the variables that have one.
 var fixedStatus = map[uint64]int{
-	statusFlags2: 4, statusAutoInc: 4, statusTimeNames: 2, statusCharsetDB: 2, statusMapUpdate: 8, statusDataWritten: 4,
+	statusAutoInc: 4, statusTimeNames: 2, statusCharsetDB: 2, statusMapUpdate: 8, statusDataWritten: 4,
 	statusMicroseconds: 3, statusDDLXID: 8, statusCollation4: 2, statusRequireKey: 1, statusEncryption: 1,
 	statusMariaHrNow: 3, statusMariaXID: 8, statusMariaFlags3: 2,
 }
 
 // statement is the event as its session meant it. Variables behind one that is not known
 // are not known either; what needs them is then asked of the server.
-func (q *queryEvent) statement() ddl.Statement {
+func (q *queryEvent) statement(source ddl.Source) ddl.Statement {
 	s := ddl.Statement{SQL: q.sql, Database: string(q.database), Failed: q.failed}
 	r := reader{b: q.status}
 	for len(r.b) > 0 && !r.bad {
 		switch code := r.uint(1); code {
+		case statusFlags2:
+			// MariaDB's explicit_defaults_for_timestamp. Before 10.11 not all releases tell it.
+			if on := r.uint(4)&mariaExplicitTS != 0; source.MariaDB && (on || source.Version >= 101100) {
+				s.ExplicitTimestamps = &on
+			}
 		case statusSQLMode:
 			s.Mode = ddl.Mode(r.uint(8))
 		case statusCharset:

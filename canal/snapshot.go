@@ -81,6 +81,11 @@ func OpenSnapshot(ctx context.Context, cfg Config, from position.Position) (*Sna
 		return nil, err
 	}
 	s.watermark = watermark
+	if watermark.learnt != "" { // for the stream that begins at the start, too
+		if err := s.queue.put(txn.Transaction{Commit: position.Commit{Columns: watermark.learnt}, Final: true}); err != nil {
+			return nil, errors.Join(err, watermark.Close())
+		}
+	}
 	sel := &selector{
 		cfg: cfg.at(watermark.at), dialer: s.dialer, server: watermark.server, needed: cfg.Needed,
 		tableVersions: map[schema.Name]*selectedTable{},

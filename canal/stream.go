@@ -33,7 +33,8 @@ type Stream struct {
 	previous string
 	lost     *position.Set
 
-	known *columns // at the event handler's place
+	known  *columns // at the event handler's place
+	learnt string   // those at the place where it began that the position did not have
 
 	ended chan struct{} // closed when the reading has ended
 	close sync.Once
@@ -238,6 +239,9 @@ func (s *Stream) newEventHandler(cfg Config, p plan) *eventHandler {
 	w.tableVersions.known = s.known
 	w.tableVersions.changes = func(name schema.Name) (bool, error) {
 		here := position.Position{File: w.file, Pos: w.pos}
+		if w.lost || needsSkip(here) {
+			return false, errNoPlace
+		}
 		touched, err := s.ahead(context.Background(), cfg, here, []schema.Name{name})
 		return len(touched) > 0, err
 	}

@@ -64,6 +64,10 @@ type tableVersions struct {
 	maxSize int64 // of inflated rows
 }
 
+// errNoPlace says that the binlog can't be read ahead: beyond 4 GiB of a file no place can
+// be asked for.
+var errNoPlace = errors.New("the place in the binlog is beyond 4 GiB")
+
 // asked is what the server says of a table, and how far it had come when it did.
 type asked struct {
 	columns []schema.ColumnInfo
@@ -205,6 +209,8 @@ func (s *tableVersions) table(name schema.Name, wire schema.TableMap) (*schema.T
 	}
 	changes, err := s.changes(name)
 	switch {
+	case errors.Is(err, errNoPlace):
+		return info, now.at, nil
 	case err != nil:
 		return nil, none, err
 	case changes:
@@ -234,7 +240,7 @@ func (s *tableVersions) confirm(name schema.Name, sh *tableVersion) error {
 	if err == nil && sameColumns(info, t) {
 		return nil
 	}
-	if changes, err := s.changes(name); changes || err != nil {
+	if changes, err := s.changes(name); changes || err != nil && !errors.Is(err, errNoPlace) {
 		return err
 	}
 	return newError(SchemaMismatch, nil, "outbox table %s has other columns than the binlog tells: it was changed by "+

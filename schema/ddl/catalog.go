@@ -56,8 +56,6 @@ type Column struct {
 	Generated bool
 	// Automatic is AUTO_INCREMENT.
 	Automatic bool
-	// Boolean says that it was declared as BOOL or BOOLEAN, which makes it a tinyint(1).
-	Boolean bool
 }
 
 // Table is what is known of a table. It is not changed once it is in a Catalog.

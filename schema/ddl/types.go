@@ -85,7 +85,7 @@ func (p *parser) columnType(d *definition) {
 	d.Type = t
 	switch name {
 	case "BOOL", "BOOLEAN":
-		d.width, d.Boolean = 1, true
+		d.width = 1
 		return
 	case "REAL":
 		if p.s.Mode&RealAsFloat != 0 {

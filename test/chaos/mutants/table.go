@@ -48,6 +48,36 @@ func Mutants() []Mutant { //nolint:funlen // a table
 `}},
 		},
 		{
+			Name: "columns-of-today", Rule: "what the server says of columns counts when nothing changes the table until there",
+			Harm:  "rows before a change are published with the columns after it",
+			Level: binlog, Package: "./canal", Test: "^TestG2AnswerOfLaterColumns$",
+			Edits: []Edit{{"canal/tableversion.go", `
+	case changes:
+		return`, `
+	case changes && false:
+		return`}},
+		},
+		{
+			Name: "columns-not-kept", Rule: "the columns of tables go with the position",
+			Harm:  "after a restart rows before a change have nobody who knows their columns",
+			Level: binlog, Package: "./canal", Test: "^TestG2ColumnsGoThroughDDL$",
+			Edits: []Edit{{"canal/batch.go", `
+		b.commitPos.Columns = b.w.tableVersions.known.changed()
+`, `
+		b.w.tableVersions.known.changed()
+`}},
+		},
+		{
+			Name: "unlogged-change", Rule: "a new table id has the server asked for the columns again",
+			Harm:  "a change with sql_log_bin=0 puts values into other fields",
+			Level: binlog, Package: "./canal", Test: "^TestF5NewTableID$",
+			Edits: []Edit{{"canal/tables.go", `
+		tab.moved, tab.id = tab.moved || tab.id != m.id, m.id
+`, `
+		tab.moved, tab.id = false, m.id
+`}},
+		},
+		{
 			Name: "foreign-gtids", Rule: "transactions without outbox rows move the position too",
 			Harm:  "the position rots until the server purges what it still asks for",
 			Level: binlog, Package: fast, Test: "^TestCutAtEachEvent$",
