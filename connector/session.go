@@ -258,7 +258,7 @@ func (t *session) readAll(ctx context.Context, source Source, from position.Posi
 			if err := t.pipe.add(ctx, &txs[i], done[g]); err != nil {
 				return err
 			}
-			if txs[i].Final && len(done) > 0 {
+			if txs[i].Final && !txs[i].Commit.OnlyColumns() {
 				delete(done, g)
 			}
 		}
