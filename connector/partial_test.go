@@ -2,6 +2,9 @@ package connector
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"testing"
@@ -166,5 +169,57 @@ func TestCounter(t *testing.T) {
 			func(k position.KindRows) bool { return want[k.Kind] != k.N }) {
 			t.Errorf("counted %v, want %v", counted, want)
 		}
+	}
+}
+
+// scripted gives transactions once and then has no more.
+type scripted struct {
+	Source
+	txs []txn.Transaction
+}
+
+func (s *scripted) Next(context.Context) ([]txn.Transaction, error) {
+	txs := s.txs
+	if s.txs = nil; txs == nil {
+		return nil, io.EOF
+	}
+	return txs, nil
+}
+
+// By file and offset the transaction that is published in part is the next one. What only
+// says which columns became known is none.
+func TestLearntColumnsAreNoTransaction(t *testing.T) {
+	outbox := &schema.Table{Name: schema.Name{Database: "shop", Table: "outbox"}}
+	rows := func(first uint64) (out []schema.Row) {
+		for n := range uint64(3) {
+			out = append(out, schema.Row{Table: outbox, Op: schema.Insert, After: []any{first + n}})
+		}
+		return out
+	}
+	from := position.Position{
+		File: "b.000001", Pos: 100,
+		Partials: []position.Partial{{Rows: []position.KindRows{{Kind: kindOf(&rows(1)[0]), N: 2}}}},
+	}
+	source := &scripted{txs: []txn.Transaction{
+		{Commit: position.Commit{Columns: "c"}, Final: true},
+		{Commit: position.Commit{File: "b.000001", Pos: 200}, Rows: rows(1), Final: true},
+		{Commit: position.Commit{File: "b.000001", Pos: 300}, Rows: rows(4), Final: true},
+	}}
+	p := newPipe(Limits{Rows: 100, Bytes: 1 << 20}, &world{})
+	s := session{pipe: p, taken: newReadSet(from)}
+	if err := s.readAll(t.Context(), source, from); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	p.close(nil)
+	var got []uint64
+	drain(t, p, func(b *batch) {
+		for _, g := range b.Groups {
+			for _, r := range g.Records {
+				got = append(got, binary.BigEndian.Uint64(r.Key))
+			}
+		}
+	})
+	if want := []uint64{3, 4, 5, 6}; !slices.Equal(got, want) {
+		t.Errorf("rows %v are published, want %v", got, want)
 	}
 }
