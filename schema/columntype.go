@@ -90,7 +90,7 @@ func unquote(s string) (string, int, error) {
 			return b.String(), i + 1, nil
 		case c == '\\' && i+1 < len(s):
 			i++
-			b.WriteByte(unescape(s[i]))
+			b.WriteByte(Unescape(s[i]))
 		default:
 			b.WriteByte(c)
 		}
@@ -98,8 +98,8 @@ func unquote(s string) (string, int, error) {
 	return "", 0, errOpen
 }
 
-// unescape gives the byte that \c stands for in a MySQL string.
-func unescape(c byte) byte {
+// Unescape gives the byte that \c stands for in a MySQL string.
+func Unescape(c byte) byte {
 	switch c {
 	case '0':
 		return 0

@@ -135,7 +135,7 @@ func (l *lexer) quotedAs(kind tokenKind, q byte) token {
 			if c := l.sql[l.pos]; c == '%' || c == '_' { // they keep their backslash
 				b.WriteByte('\\')
 			}
-			b.WriteByte(unescape(l.sql[l.pos]))
+			b.WriteByte(schema.Unescape(l.sql[l.pos]))
 		default:
 			l.backslashed = l.backslashed || c == '\\'
 			raw = raw || c >= utf8.RuneSelf
@@ -143,25 +143,6 @@ func (l *lexer) quotedAs(kind tokenKind, q byte) token {
 		}
 	}
 	return l.fail("a quote is not closed")
-}
-
-// unescape gives the byte that \c stands for in a text.
-func unescape(c byte) byte {
-	switch c {
-	case '0':
-		return 0
-	case 'b':
-		return '\b'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'Z':
-		return 26
-	}
-	return c
 }
 
 // word reads a name, a keyword, or what begins like one.
