@@ -49,7 +49,7 @@ type Offset struct {
 	// Found is false for a connector that begins as source.start says.
 	Found    bool     `json:"found"`
 	Position Position `json:"position"`
-	// Choice is when an operator has last set the position, if ever.
+	// OffsetOverride is when an operator has last set the position, if ever.
 	OffsetOverride *time.Time `json:"set_at,omitempty"`
 }
 

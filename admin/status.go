@@ -90,12 +90,12 @@ type Source struct {
 	Transactions uint64 `json:"transactions"`
 	// EventTime is the commit time of the last transaction read.
 	EventTime *time.Time `json:"event_time,omitempty"`
-	// Initial says how far the reading of snapshot rows is; absent when there are none
+	// Snapshot says how far the reading of snapshot rows is; absent when there are none
 	// to come.
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
-// Initial is the reading of the rows that stood in the outbox tables at the start.
+// Snapshot is the reading of the rows that stood in the outbox tables at the start.
 type Snapshot struct {
 	// Table is the one being read.
 	Table      string `json:"table,omitempty"`
@@ -118,7 +118,7 @@ type Position struct {
 	// Sequence is the number of the last published outbox row in the connector's life;
 	// where an operator sets the position it goes on 1,000,000,000 further.
 	Sequence uint64 `json:"sequence"`
-	// Initial says how far the snapshot rows are published; absent when there are none
+	// Snapshot says how far the snapshot rows are published; absent when there are none
 	// to come. The place in the binlog stands still until then.
 	Snapshot *SnapshotPosition `json:"snapshot,omitempty"`
 }

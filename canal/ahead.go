@@ -36,7 +36,8 @@ func (s *Stream) wanted(ss *session, cfg Config, from position.Position) (map[sc
 
 // know finds out the columns of the outbox tables at the place where the stream begins:
 // those that come with the position, else those that the server says and that nothing in
-// the binlog changes from there on. A mark in front of all others tells them.
+// the binlog changes from there on. A commit position in front of all others tells them, so
+// that a restart before the next one knows them, too.
 func (s *Stream) know(ctx context.Context, cfg Config, from position.Position, answers map[schema.Name]*asked) error {
 	s.known = newColumns(s.server.ddlSource(), cfg.Tables.Match, from.Columns)
 	var later []schema.Name // asked for when the server was further on

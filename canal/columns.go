@@ -176,8 +176,8 @@ func (c *columns) forget(n schema.Name) {
 	c.dirty = true
 }
 
-// changed is what a commit position says of the columns: nothing when they are those of the commit position
-// before.
+// changed is what a commit position says of the columns: nothing when they are those of the
+// one before.
 func (c *columns) changed() string {
 	if c == nil || !c.dirty {
 		return ""

@@ -3,7 +3,7 @@
 //
 // It never hands on anything of a group that ends in ROLLBACK, of a savepoint
 // that was rolled back, or of an XA transaction that was not committed; and
-// marks exist only at commits. Row events of other tables are passed over by
+// positions exist only at commits. Row events of other tables are passed over by
 // their table id, undecoded. go-mysql's types stop here.
 //
 // # From packet to transaction

@@ -212,7 +212,7 @@ func parseTableMapHead(body []byte, idSize int) (tableMapHead, error) {
 	return m, nil
 }
 
-// rotateEvent names the file that follows.
+// parseRotate reads which file follows, and where it is gone on with there.
 func parseRotate(body []byte) (file string, pos uint64, err error) {
 	r := reader{b: body}
 	pos = r.uint(8)

@@ -232,7 +232,7 @@ func TestF14AnotherFileOfTheSameName(t *testing.T) {
 	}
 }
 
-// A mark may name a transaction only once its commit was read.
+// A commit position may name a transaction only once its commit was read.
 func TestB003NothingBeforeTheCommit(t *testing.T) {
 	b := mysqlLog()
 	f := newFeed(t)

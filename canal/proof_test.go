@@ -362,8 +362,7 @@ func TestF15WhoLostIt(t *testing.T) {
 		{"received and not applied", ours, func(f *fake) { f.Received = other + ":1-5"; f.cfg.OnLostTransactions = accept },
 			canal.Lagging, other + ":1-5", ""},
 		{"of an origin that does not count", ours, func(f *fake) {
-			f.cfg.Origins = func(id uuid.UUID) (bool,
-				error) {
+			f.cfg.Origins = func(id uuid.UUID) (bool, error) {
 				return id == sid, nil
 			}
 		}, 0, "", ""},

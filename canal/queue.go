@@ -134,7 +134,7 @@ func (q *queue) take() (all []txn.Transaction, err error, ok bool) { //nolint:re
 	return nil, nil, false
 }
 
-// snapshot returns the newest mark and what waits.
+// snapshot returns the newest commit position and what waits.
 func (q *queue) snapshot() (last position.Commit, oldest position.Commit, waiting, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -36,7 +36,7 @@ func TestRealTransactions(t *testing.T) {
 		if st.Inserts != 7 && st.Inserts != 6 || st.Updates != 1 || st.Deletes != 1 {
 			t.Errorf("status counts %d inserts, %d updates, %d deletes", st.Inserts, st.Updates, st.Deletes)
 		}
-		// The position that the marks make is the server's own.
+		// The position that the commits make is the server's own.
 		if now := db.now(); !r.at.Set.Equal(now.Set) || r.at.File != now.File || r.at.Pos != now.Pos {
 			t.Errorf("position is %s, %s:%d; the server's is %s, %s:%d", r.at.Set, r.at.File, r.at.Pos, now.Set, now.File,
 				now.Pos)

@@ -51,8 +51,9 @@ func TestScan(t *testing.T) {
 				to = at(test.to)
 			}
 			got := 0
-			end, err := canal.Scan(t.Context(), cfg, at(test.from), to, func(tx *txn.Transaction, read canal.Status) (bool,
-				error) {
+			end, err := canal.Scan(t.Context(), cfg, at(test.from), to, func(
+				tx *txn.Transaction, read canal.Status,
+			) (bool, error) {
 				if got == test.take {
 					return false, test.err
 				}

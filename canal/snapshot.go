@@ -14,9 +14,9 @@ import (
 	"github.com/binlog-outbox/binlog-outbox/txn"
 )
 
-// Initial hands on the rows that stood in the outbox tables at the start, each as a
-// transaction of its own whose mark says how far they are done, and after the last of
-// them what was committed since. It does not reconnect.
+// Snapshot hands on the rows that stood in the outbox tables at the start, each as a
+// transaction of its own whose commit position says how far they are done, and after the
+// last of them what was committed since. It does not reconnect.
 //
 // Next is for one goroutine at a time; Close and Status for any.
 type Snapshot struct {
@@ -52,7 +52,7 @@ type SnapshotStatus struct {
 }
 
 // OpenSnapshot goes on with the rows that stood in the outbox tables at from, as
-// from.Initial says. It needs SELECT on the tables beyond what Open needs.
+// from.Snapshot says. It needs SELECT on the tables beyond what Open needs.
 //
 // ctx bounds the opening only. Errors are *Error, or the context's cause.
 func OpenSnapshot(ctx context.Context, cfg Config, from position.Position) (*Snapshot, error) {
@@ -118,7 +118,7 @@ func (s *Snapshot) prepare(ctx context.Context, sel *selector, at position.Snaps
 	if err != nil {
 		return nil, err
 	}
-	led, err := openChangeBuffer(s.cfg.SpoolDir)
+	changes, err := openChangeBuffer(s.cfg.SpoolDir)
 	if err != nil {
 		return nil, bufferFailed(err)
 	}
@@ -126,7 +126,7 @@ func (s *Snapshot) prepare(ctx context.Context, sel *selector, at position.Snaps
 	s.cfg.Logger.Info("reading the rows that stood in the outbox tables at the start", slog.Int("tables", len(tables)),
 		slog.Uint64("estimated_rows", estimate), slog.Uint64("rows_done", at.Rows), slog.String("start", s.from.String()))
 	s.missed(tables, at)
-	return &snapshotReader{tables: tables, changeBuffer: led, emit: s.put, begin: s.began, at: at}, nil
+	return &snapshotReader{tables: tables, changeBuffer: changes, emit: s.put, begin: s.began, at: at}, nil
 }
 
 // missed tells of a table that is gone in the middle.
@@ -350,7 +350,7 @@ func (s *Snapshot) follow(ctx context.Context) (*Stream, error) {
 	return stream, nil
 }
 
-// Status returns the present numbers; Initial is nil when all snapshot rows are read.
+// Status returns the present numbers; Snapshot is nil when all snapshot rows are read.
 func (s *Snapshot) Status() Status {
 	s.mu.Lock()
 	stream, state := s.stream, s.state

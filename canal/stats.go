@@ -21,7 +21,7 @@ type stats struct {
 	lag          atomic.Int64  // nanoseconds between the last commit there and its arrival here
 	arrived      func() int64  // when bytes last came, Unix nanoseconds; nil for never
 	// sent is up to where the server has said that it has sent everything; nil
-	// before it did. Between those signs the last transaction's mark is newer.
+	// before it did. Between those signs the last transaction's commit position is newer.
 	sent atomic.Pointer[place]
 }
 

@@ -246,8 +246,9 @@ func (s *Stream) newEventHandler(cfg Config, p plan) *eventHandler {
 		return len(touched) > 0, err
 	}
 	w.askSuspects = func() (map[string]string, error) {
-		return onSession(context.Background(), cfg, s.dialer, func(ss *session) (map[string]string,
-			error) {
+		return onSession(context.Background(), cfg, s.dialer, func(
+			ss *session,
+		) (map[string]string, error) {
 			return ss.suspects(cfg)
 		})
 	}
@@ -455,7 +456,7 @@ type Status struct {
 	Inserts, Updates, Deletes uint64
 	Transactions, RolledBack  uint64
 	ReceivedBytes             uint64
-	// Initial says how far the rows from before the start are; nil when there are none
+	// Snapshot says how far the rows from before the start are; nil when there are none
 	// to come.
 	Snapshot *SnapshotStatus
 	// Filtered are transactions of origins that do not count, UnknownOrigins servers

@@ -260,8 +260,9 @@ func TestRealRowMetadataFull(t *testing.T) {
 func TestB037NamesFromAfterAChange(t *testing.T) {
 	const swap = "ALTER TABLE outbox RENAME COLUMN aggregatetype TO type, RENAME COLUMN type TO aggregatetype"
 	walk := func(f *feed, reached position.Position, ddl string) *feed {
-		f.w = canal.NewEventHandler(f.cfg, f.flavor, f.from, func(schema.Name) ([]schema.ColumnInfo,
-			error) {
+		f.w = canal.NewEventHandler(f.cfg, f.flavor, f.from, func(
+			schema.Name,
+		) ([]schema.ColumnInfo, error) {
 			return described(), nil
 		},
 			func(tr txn.Transaction) error { f.out = append(f.out, tr); return nil }, reached)

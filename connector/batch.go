@@ -228,7 +228,7 @@ func (p *pipe) full() bool {
 
 // take returns the batch that was filled and starts the other. It blocks until
 // there are records, until the pipe was closed and is drained (done is then true
-// with the cause), or until flush fires, which also lets marks without records
+// with the cause), or until flush fires, which also lets commits without records
 // through. The caller gives the batch back with put before the next take.
 func (p *pipe) take(ctx context.Context, flush <-chan time.Time) (b *batch, done bool, err error) {
 	idle := false

@@ -68,7 +68,7 @@ type Sinks interface {
 	// Check returns why rec can never be published, whatever its topic is like; nil
 	// when only the sink can tell. It asks nobody.
 	Check(rec *txn.Record) error
-	// IdleCommit is how long marks without records may wait until they are
+	// IdleCommit is how long commits without records may wait until they are
 	// committed by themselves.
 	IdleCommit() time.Duration
 }

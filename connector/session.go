@@ -97,8 +97,9 @@ func (t *session) run(drain, leadership context.Context) (err error) {
 
 // openSource opens the source at from, or takes the one that was opened there ahead.
 // It may be that the connector is to begin anew instead.
-func (t *session) openSource(ctx context.Context, sink Sink, from position.Position) (Source, position.Position,
-	error) {
+func (t *session) openSource(
+	ctx context.Context, sink Sink, from position.Position,
+) (Source, position.Position, error) {
 	source, ok, err := t.early.take(from)
 	if !ok {
 		source, err = t.sources.Open(ctx, from)

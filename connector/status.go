@@ -35,8 +35,8 @@ type LastError struct {
 	Code    string        `json:"code"`
 	Message string        `json:"message"`
 	GTID    position.GTID `json:"gtid,omitzero"`
-	// Place and Row are where the row is that is to blame, as a decision to skip or dead-letter it
-	// names it: the transaction as position.Row writes it, and the number among its
+	// Transaction and Row are where the row is that is to blame, as a decision to skip or
+	// dead-letter it names it: the transaction as position.Row writes it, and the number among its
 	// outbox rows, from 1. They are zero when no single row is.
 	Transaction string    `json:"transaction,omitempty"`
 	Row         uint64    `json:"row,omitempty"`

@@ -156,8 +156,9 @@ func (n *Node) servePeers(ctx context.Context) {
 	routes.Handle("POST "+pathApply, changing(n.applyForPeer))
 	routes.Handle("POST "+pathMembers, changing(n.changeHere))
 	routes.Handle("POST "+pathJoin, changing(n.admit))
-	routes.Handle("POST "+pathGone, answering(func(ctx context.Context, gone raft.ServerID) (bid,
-		error) {
+	routes.Handle("POST "+pathGone, answering(func(
+		ctx context.Context, gone raft.ServerID,
+	) (bid, error) {
 		return n.bid(ctx, gone), nil
 	}))
 	if n.cfg.Handler != nil {

@@ -21,7 +21,7 @@ import (
 type delivery struct {
 	name string
 	make func(*kafka.Publisher) sink
-	// partial is true when leading marks can be durable although Commit failed.
+	// partial is true when leading commits can be durable although Commit failed.
 	partial bool
 }
 

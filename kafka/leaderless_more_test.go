@@ -136,8 +136,9 @@ func (l leaderless) blind(t *testing.T) {
 	}
 	cfg := config(secure)
 	cfg.Connector = "blind"
-	cfg.SASL = &kafka.SASL{Mechanism: "PLAIN", Credentials: func(context.Context) (string, string,
-		error) {
+	cfg.SASL = &kafka.SASL{Mechanism: "PLAIN", Credentials: func(
+		context.Context,
+	) (string, string, error) {
 		return "outbox", "secret", nil
 	}}
 	allow := func(kind sarama.AclResourceType, name string, ops ...sarama.AclOperation) {

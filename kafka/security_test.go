@@ -193,8 +193,9 @@ func TestSASL(t *testing.T) {
 				kfake.SeedTopics(1, "orders"))
 			cfg := config(c.Brokers())
 			password := "wrong-secret"
-			cfg.SASL = &kafka.SASL{Mechanism: mechanism, Credentials: func(context.Context) (string, string,
-				error) {
+			cfg.SASL = &kafka.SASL{Mechanism: mechanism, Credentials: func(
+				context.Context,
+			) (string, string, error) {
 				return "outbox", password, nil
 			}}
 			pub := publisher(t, cfg)
@@ -217,8 +218,9 @@ func TestB081ChangedPasswordIsUsedAtTheNextConnect(t *testing.T) {
 	cfg := config(c.Brokers())
 	var password atomic.Value
 	password.Store("old")
-	cfg.SASL = &kafka.SASL{Mechanism: "SCRAM-SHA-256", Credentials: func(context.Context) (string, string,
-		error) {
+	cfg.SASL = &kafka.SASL{Mechanism: "SCRAM-SHA-256", Credentials: func(
+		context.Context,
+	) (string, string, error) {
 		return "outbox", password.Load().(string), nil
 	}}
 	s := open(t, publisher(t, cfg).AtLeastOnce())
@@ -273,8 +275,9 @@ func TestOAuthTokenSources(t *testing.T) {
 		name, want string
 		sasl       kafka.SASL
 	}{
-		{"function", "from-function", kafka.SASL{OAuth: kafka.OAuth{Token: func(context.Context) (string,
-			error) {
+		{"function", "from-function", kafka.SASL{OAuth: kafka.OAuth{Token: func(
+			context.Context,
+		) (string, error) {
 			return "from-function", nil
 		}}}},
 		{"endpoint", "from-endpoint", kafka.SASL{Credentials: user("client", "s&cret"),

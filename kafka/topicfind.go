@@ -216,8 +216,9 @@ func createTopics(client sarama.Client, details map[string]*sarama.TopicDetail, 
 
 // askController sends a request to create topics, and looks for the controller again
 // when it has moved.
-func askController(client sarama.Client, details map[string]*sarama.TopicDetail) (map[string]*sarama.TopicError,
-	error) {
+func askController(
+	client sarama.Client, details map[string]*sarama.TopicDetail,
+) (map[string]*sarama.TopicError, error) {
 	for tries := 1; ; tries++ {
 		controller, err := client.Controller()
 		if err != nil {

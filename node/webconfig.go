@@ -74,7 +74,7 @@ func warnOfPlainPasswords(cfg *config.Config, log *slog.Logger) {
 	}
 }
 
-// servesTLS reports whether a web configuration file has a certificate.
+// ServesTLS reports whether a web configuration file has a certificate.
 func ServesTLS(file string) bool {
 	w, err := readWebConfig(file)
 	return err == nil && w.servesTLS()

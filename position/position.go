@@ -26,12 +26,12 @@ type Commit struct {
 	// precise on MySQL 8.0.1+ (original_commit_timestamp), else whole seconds
 	// from the event header. The zero time means unknown.
 	Committed time.Time
-	// Initial is set for a step through the rows that stood in the tables before
+	// Snapshot is set for a step through the rows that stood in the tables before
 	// the start: how far that leads. Such a commit position has no GTID and no place in the
 	// binlog, and is no step in it.
 	Snapshot *Snapshot
 	// Columns are those of tables behind the transaction, where they are others than
-	// before; see Position.Columns. A mark that has nothing else is no step.
+	// before; see Position.Columns. A commit position that has nothing else is no step.
 	Columns string
 }
 
@@ -77,11 +77,11 @@ func AppendCommit(commits []Commit, m Commit) []Commit {
 	return commits
 }
 
-// Initial says how far the rows that stood in the outbox tables before the start
+// Snapshot says how far the rows that stood in the outbox tables before the start
 // are published. While a position has one, its Set, File and Pos stand still: they
 // are the place in the binlog from which on rows are streamed afterwards. Tables
 // come in the order of their names, the rows of one in the order of its primary
-// key. An Initial is not changed once it is part of a position or mark.
+// key. A Snapshot is not changed once it is part of a position or commit position.
 type Snapshot struct {
 	// Database and Table name the table that is being read; all before it in the
 	// order of names are done. Empty before the first.
@@ -95,7 +95,7 @@ type Snapshot struct {
 	// Rows is the number of rows handed on so far, of all tables.
 	Rows uint64 `json:"rows"`
 	// Done is set in the commit position behind the last row. A position never has it: its
-	// Initial is nil again.
+	// Snapshot is nil again.
 	Done bool `json:"-"`
 }
 
@@ -130,7 +130,7 @@ type Position struct {
 	// than one there are only where another server gives its transactions in another
 	// order. The slice is not changed once it is part of a position.
 	Partials []Partial `json:"partials,omitempty"`
-	// Initial is nil when no rows from before the start are to be published, or all
+	// Snapshot is nil when no rows from before the start are to be published, or all
 	// of them are.
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 	// Columns are those that tables have here, as canal writes them: the rows behind
@@ -157,7 +157,7 @@ func (p Position) IsZero() bool {
 func (p Position) HasGTID() bool { return p.Set != nil }
 
 // Advance moves p over transactions and runs, in their order. Copies of p stay where
-// they are. Advancing twice over the same marks changes nothing more.
+// they are. Advancing twice over the same commits changes nothing more.
 func (p *Position) Advance(commits ...Commit) {
 	own := false
 	for i := range commits {

@@ -9,7 +9,7 @@ import (
 
 // Row is where one outbox row is: its transaction, and its number there. The transaction
 // is one of three: a GTID; File and Pos, the binlog coordinates right after it, when the
-// source gave none; or Initial, for a row that stood in its table at a start. It is a
+// source gave none; or Snapshot, for a row that stood in its table at a start. It is a
 // comparable value.
 type Row struct {
 	GTID     GTID
@@ -43,7 +43,7 @@ func (r Row) IsSnapshot() bool { return r.Snapshot != SnapshotRow{} }
 // snapshotText begins the text of a row from before a start, in a transaction's place.
 const snapshotText = "snapshot:"
 
-// Place is the transaction as text: its GTID, file:pos, or snapshot:begun:number.
+// TransactionID is the transaction as text: its GTID, file:pos, or snapshot:begun:number.
 func (r Row) TransactionID() string {
 	switch {
 	case r.IsSnapshot():

@@ -45,7 +45,7 @@ func TestSnapshotCovers(t *testing.T) {
 	}
 }
 
-// A mark of snapshot rows moves nothing but them, and the last one ends them.
+// A commit position of snapshot rows moves nothing but them, and the last one ends them.
 func TestSnapshotAdvance(t *testing.T) {
 	p := Position{Set: mustSet(t, MySQL, uuidA+":1-5"), File: "b.000001", Pos: 9, Snapshot: &Snapshot{},
 		Last: mustGTID(t, uuidA+":5")}

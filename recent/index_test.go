@@ -333,7 +333,7 @@ func BenchmarkFind(b *testing.B) {
 // newIndex returns a index that has a budget of its own.
 func newIndex(ids int) *Index { return NewBudget(ids + chunkRows).New(ids) }
 
-// Trails that share a budget keep to it together; busy ones leave a quiet one what it
+// Indexes that share a budget keep to it together; busy ones leave a quiet one what it
 // has, and one that is forgotten leaves its room to the others.
 func TestBudget(t *testing.T) {
 	const ids = 20 * chunkRows

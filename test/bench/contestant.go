@@ -57,8 +57,9 @@ func ours(name string) contestant {
 func debezium(name string) contestant {
 	switch name {
 	case debExactly:
-		return contestant{name: name, start: func(ctx context.Context, l *lab, j job) (*running,
-			error) {
+		return contestant{name: name, start: func(
+			ctx context.Context, l *lab, j job,
+		) (*running, error) {
 			return l.startDistributed(ctx, j)
 		}}
 	case debTuned:
